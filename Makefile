@@ -1,0 +1,103 @@
+# The one command surface of this project. `make` prints what there is.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+# What is dear to make lives in the user's cache, so that a fresh clone does not start from zero.
+QUORATE_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/quorate
+CARGO_TARGET_DIR ?= $(QUORATE_CACHE)/target
+export QUORATE_CACHE CARGO_TARGET_DIR
+
+CARGO := cargo
+CLUSTER = $(CARGO) run --quiet --locked --package quorate-cluster --bin quorate-cluster --
+QUORATE = $(CARGO) run --quiet --locked --package quorate --bin quorate --
+
+##@ The two commands
+.PHONY: demo test
+demo: prerequisites ## Show the product: a local cluster, the operator in it, what it can do
+	@$(CLUSTER) demo
+
+test: lint unit cluster-test stories ## Prove everything: format, lints, unit tests, stories on the real cluster
+
+##@ The inner loop
+.PHONY: fmt lint unit
+fmt: ## Format the code
+	@$(CARGO) fmt --all
+
+lint: prerequisites ## Check format and lints
+	@echo "== format and lints"
+	@$(CARGO) fmt --all --check
+	@$(CARGO) clippy --quiet --locked --workspace --all-targets -- --deny warnings
+
+unit: prerequisites ## Tests that need no cluster (seconds)
+	@echo "== unit tests"
+	@$(CARGO) test --quiet --locked --workspace --lib --bins --test house_rules --test manifests --test cli --test election
+
+##@ Tests on the real cluster
+.PHONY: stories cluster-test cluster-versions
+stories: prerequisites ## The stories, on the local cluster (started if it is not there)
+	@echo "== stories on the real cluster"
+	@$(CLUSTER) up
+	@$(CLUSTER) reset
+	@$(CLUSTER) images
+	@$(CARGO) test --quiet --locked --package quorate --test stories -- --test-threads 4
+
+cluster-test: prerequisites ## The local cluster's own tests: start, end, crash, leave nothing behind
+	@echo "== the local cluster comes, goes and survives crashes"
+	@$(CARGO) test --quiet --locked --package quorate-cluster --test lifecycle -- --test-threads 1
+
+cluster-versions: prerequisites ## Start the local cluster once with every Kubernetes it knows (long)
+	@for version in 1.35.4 1.36.4 1.37.1; do \
+		$(CLUSTER) down; \
+		$(CLUSTER) --kubernetes $$version up; \
+		QUORATE_CLUSTER_KUBERNETES=$$version $(CLUSTER) images; \
+		QUORATE_CLUSTER_KUBERNETES=$$version $(CARGO) test --locked --package quorate --test stories -- --test-threads 4; \
+	done
+
+##@ The local cluster
+.PHONY: cluster-up cluster-down cluster-reset kubeconfig kubectl-path images s3
+cluster-up: prerequisites ## Start the local cluster, or mend it
+	@$(CLUSTER) up
+
+cluster-down: prerequisites ## End it; nothing stays but the cache
+	@$(CLUSTER) down
+
+cluster-reset: prerequisites ## Delete what was not there when it was fresh
+	@$(CLUSTER) reset
+
+kubeconfig: prerequisites ## Print the path of its kubeconfig (make -s kubeconfig)
+	@$(CLUSTER) kubeconfig
+
+kubectl-path: prerequisites ## Print the folder with its kubectl (make -s kubectl-path)
+	@$(CLUSTER) programs
+
+images: prerequisites ## Build all images and import them into it
+	@$(CLUSTER) images
+
+s3: prerequisites ## Start an S3 server in it and print its endpoint
+	@$(CLUSTER) s3
+
+##@ The product
+.PHONY: install crds manifests
+install: prerequisites ## Build the operator and install it (current kubeconfig, else the local cluster)
+	@$(CLUSTER) install
+
+crds: prerequisites ## Write crds/ from the types
+	@$(QUORATE) crds --write crds
+
+manifests: prerequisites ## Write deploy/base and deploy/install.yaml from the code
+	@$(QUORATE) manifests --write deploy
+
+##@ Housekeeping
+.PHONY: help prerequisites
+help: ## Print this help
+	@awk 'BEGIN { FS = ":.*## " } \
+		/^##@/ { printf "\n%s\n", substr($$0, 5) } \
+		/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+# Cargo tells packages of a workspace apart by their path inside it. Two clones that share a target folder
+# would take each other's programs for their own, so those are dropped when another clone comes along.
+prerequisites:
+	@.ci/prerequisites

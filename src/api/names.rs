@@ -1,0 +1,89 @@
+//! Every name that goes on the wire or into a manifest, once.
+//! Comes in: nothing. Goes out: constants, and the few names that are derived from others.
+//! May touch: std only. A name that is spelled in two places will one day differ in one of them.
+#![deny(clippy::disallowed_types, clippy::disallowed_methods)]
+
+/// The operator's name: of its objects, its container and its field manager.
+pub const OPERATOR: &str = "quorate";
+/// The namespace an administrator gets without asking for another.
+pub const NAMESPACE: &str = "quorate-system";
+/// The Lease that the replicas compete for.
+pub const LEASE: &str = "quorate";
+/// This release's version, without a leading `v`.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The port on which probes and metrics are served.
+pub const METRICS_PORT: u16 = 8080;
+/// The name of that port on the container and on the Service.
+pub const METRICS_PORT_NAME: &str = "metrics";
+/// Answers while the process can answer at all.
+pub const LIVE_PATH: &str = "/livez";
+/// Answers well only when every gate is open.
+pub const READY_PATH: &str = "/readyz";
+/// The measurements, as `OpenMetrics` text.
+pub const METRICS_PATH: &str = "/metrics";
+
+/// The variable through which a pod learns its own name.
+pub const POD_NAME_VARIABLE: &str = "POD_NAME";
+/// The variable through which a pod learns its own namespace.
+pub const POD_NAMESPACE_VARIABLE: &str = "POD_NAMESPACE";
+
+/// The recommended label for an application's name; the only one that selectors use, because a
+/// selector can never change.
+pub const NAME_LABEL: &str = "app.kubernetes.io/name";
+/// The recommended label for a part of an application.
+pub const COMPONENT_LABEL: &str = "app.kubernetes.io/component";
+/// The recommended label for the whole that a part belongs to.
+pub const PART_OF_LABEL: &str = "app.kubernetes.io/part-of";
+/// The recommended label for a version.
+pub const VERSION_LABEL: &str = "app.kubernetes.io/version";
+/// The recommended label for the tool that an object is managed with.
+pub const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
+
+/// The image that goes with this release.
+#[must_use]
+pub fn image() -> String {
+    format!("{OPERATOR}/{OPERATOR}:v{VERSION}")
+}
+
+/// Whether Kubernetes takes `text` as the name of a namespace or of a Service.
+#[must_use]
+pub fn is_dns_label(text: &str) -> bool {
+    text.len() <= 63 && is_dns_part(text)
+}
+
+/// Whether Kubernetes takes `text` as the name of a Lease: labels with dots between them.
+#[must_use]
+pub fn is_dns_subdomain(text: &str) -> bool {
+    text.len() <= 253 && text.split('.').all(is_dns_part)
+}
+
+fn is_dns_part(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    text.bytes().next().is_some_and(plain)
+        && text.bytes().next_back().is_some_and(plain)
+        && text.bytes().all(|byte| plain(byte) || byte == b'-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_names_we_ship_are_names_that_kubernetes_takes() {
+        assert!(is_dns_label(NAMESPACE));
+        assert!(is_dns_subdomain(LEASE));
+        assert!(is_dns_label(OPERATOR));
+    }
+
+    #[test]
+    fn a_name_that_kubernetes_would_refuse_is_refused_here() {
+        for bad in ["", "-a", "a-", "A", "a_b", "a b", "a.b", &"a".repeat(64)] {
+            assert!(!is_dns_label(bad), "{bad:?} was taken as a label");
+        }
+        for bad in ["", ".", "a.", ".a", "a..b", &"a".repeat(254)] {
+            assert!(!is_dns_subdomain(bad), "{bad:?} was taken as a subdomain");
+        }
+        assert!(is_dns_subdomain("a.b-c.1"));
+    }
+}

@@ -1,0 +1,96 @@
+//! The subcommands that write and end: definitions, manifests, version, completion.
+//! Comes in: their flags. Goes out: text on stdout, or files in a folder that was named.
+//! May touch: the pure rooms, stdout, stderr, the named folder. Never the cluster.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+use crate::api::{crd, names};
+use crate::cli::{Cli, CrdsArgs, ManifestsArgs, Output};
+use crate::manifests::{self, Install};
+
+/// Writes the custom resource definitions.
+pub(super) fn crds(args: &CrdsArgs) -> Result<()> {
+    let definitions = crd::all();
+    if definitions.is_empty() {
+        complain("quorate: this release defines no custom resources yet; nothing was written\n");
+    }
+    for definition in definitions {
+        let text = format!("---\n{}", manifests::document(&definition)?);
+        match &args.write {
+            Some(folder) => write(folder, &crd::file_name(&definition), &text)?,
+            None => say(&text)?,
+        }
+    }
+    Ok(())
+}
+
+/// Writes what an administrator installs.
+pub(super) fn manifests(args: &ManifestsArgs) -> Result<()> {
+    let install = Install {
+        namespace: args.namespace.clone(),
+        image: args.image.clone(),
+    };
+    let Some(folder) = &args.write else {
+        return say(&manifests::install(&install)?);
+    };
+    for file in manifests::files(&install)? {
+        write(folder, &file.path, &file.text)?;
+    }
+    Ok(())
+}
+
+/// Says which release this is.
+pub(super) fn version(output: Output) -> Result<()> {
+    match output {
+        Output::Text => say(&format!("{} {}\n", names::OPERATOR, names::VERSION)),
+        Output::Json => {
+            let answer = serde_json::json!({
+                "name": names::OPERATOR,
+                "version": names::VERSION,
+                "os": std::env::consts::OS,
+                "arch": std::env::consts::ARCH,
+            });
+            say(&format!("{answer}\n"))
+        }
+    }
+}
+
+/// Writes the completion script of one shell.
+pub(super) fn completion(shell: Shell) -> Result<()> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), names::OPERATOR, &mut script);
+    out(&script)
+}
+
+/// A line for the person at the terminal. If stderr is gone there is nobody left to tell.
+pub(super) fn complain(text: &str) {
+    io::stderr().lock().write_all(text.as_bytes()).unwrap_or(());
+}
+
+fn say(text: &str) -> Result<()> {
+    out(text.as_bytes())
+}
+
+fn out(bytes: &[u8]) -> Result<()> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+        // The reader has seen enough, as in `quorate manifests | head`.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("failed to write to stdout"),
+    }
+}
+
+fn write(folder: &Path, name: &str, text: &str) -> Result<()> {
+    let path = folder.join(name);
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)
+            .with_context(|| format!("failed to make the folder {}", parent.display()))?;
+    }
+    fs::write(&path, text).with_context(|| format!("failed to write {}", path.display()))
+}

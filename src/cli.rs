@@ -1,0 +1,180 @@
+//! The flags and subcommands of `quorate`; clap's types and the words of `--help`, nothing else.
+//! Comes in: the command line and the environment. Goes out: what was asked for, as text.
+//! The values of `run` stay text here so that `settings` can report every wrong one at once;
+//! clap would stop at the first.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+use crate::api::names;
+
+/// A Kubernetes operator for etcd and the applications on it.
+#[derive(Debug, Parser)]
+#[command(name = "quorate", version, about, arg_required_else_help = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What `quorate` can do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the operator until it is told to stop (SIGTERM or SIGINT)
+    ///
+    /// The cluster is found as kubectl finds it: KUBECONFIG, then ~/.kube/config, then the service
+    /// account of the pod. Several replicas may run; the one that holds the Lease leads.
+    /// A second signal ends the process at once.
+    Run(Box<RunArgs>),
+    /// Write this release's custom resource definitions as YAML
+    Crds(CrdsArgs),
+    /// Write the manifests that install this release as YAML
+    ///
+    /// Try: quorate manifests | kubectl apply -f -
+    Manifests(ManifestsArgs),
+    /// Say which release this is
+    Version(VersionArgs),
+    /// Write a completion script for a shell
+    ///
+    /// Try: source <(quorate completion bash)
+    Completion {
+        /// The shell that will read the script.
+        shell: Shell,
+    },
+}
+
+/// The flags of `quorate run`. Durations are written like 500ms, 15s or 1m30s.
+#[derive(Args, Clone, Debug)]
+pub struct RunArgs {
+    /// The form of the log on stderr: json or text.
+    #[arg(
+        long,
+        value_name = "FORM",
+        env = "QUORATE_LOG_FORMAT",
+        default_value = "json"
+    )]
+    pub log_format: String,
+    /// What is logged: a level (error, warn, info, debug, trace), or a list such as
+    /// `info,quorate=debug`.
+    #[arg(
+        long,
+        value_name = "FILTER",
+        env = "QUORATE_LOG",
+        default_value = "info"
+    )]
+    pub log_filter: String,
+    /// Where probes and metrics are served, in plain HTTP: an IP address and a port.
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        env = "QUORATE_LISTEN",
+        default_value = "0.0.0.0:8080"
+    )]
+    pub listen: String,
+    /// The name of the Lease that the replicas compete for.
+    #[arg(long, value_name = "NAME", env = "QUORATE_LEASE_NAME", default_value = names::LEASE)]
+    pub lease_name: String,
+    /// The namespace of that Lease [default: `POD_NAMESPACE`, else the service account's].
+    #[arg(long, value_name = "NAME", env = "QUORATE_LEASE_NAMESPACE")]
+    pub lease_namespace: Option<String>,
+    /// This replica's name in the Lease; no two processes may share one [default: `POD_NAME` or
+    /// the host name, and a random part].
+    #[arg(long, value_name = "NAME", env = "QUORATE_IDENTITY")]
+    pub identity: Option<String>,
+    /// How long the others leave a silent leader alone; whole seconds.
+    #[arg(
+        long,
+        value_name = "TIME",
+        env = "QUORATE_LEASE_DURATION",
+        default_value = "15s"
+    )]
+    pub lease_duration: String,
+    /// How long the leader goes on without renewing; less than the lease duration.
+    #[arg(
+        long,
+        value_name = "TIME",
+        env = "QUORATE_RENEW_DEADLINE",
+        default_value = "10s"
+    )]
+    pub renew_deadline: String,
+    /// The pause between two looks at the Lease; at most half of the renew deadline.
+    #[arg(
+        long,
+        value_name = "TIME",
+        env = "QUORATE_RETRY_PERIOD",
+        default_value = "2s"
+    )]
+    pub retry_period: String,
+    /// How long an orderly end may take before it is cut short.
+    #[arg(
+        long,
+        value_name = "TIME",
+        env = "QUORATE_SHUTDOWN_GRACE",
+        default_value = "20s"
+    )]
+    pub shutdown_grace: String,
+}
+
+/// The flags of `quorate crds`.
+#[derive(Args, Debug)]
+pub struct CrdsArgs {
+    /// Write one file for each definition into this folder, instead of all to stdout.
+    #[arg(long, value_name = "DIR")]
+    pub write: Option<PathBuf>,
+}
+
+/// The flags of `quorate manifests`.
+#[derive(Args, Debug)]
+pub struct ManifestsArgs {
+    /// The namespace to install into.
+    #[arg(long, value_name = "NAME", default_value = names::NAMESPACE, value_parser = namespace)]
+    pub namespace: String,
+    /// The operator's image.
+    #[arg(long, value_name = "IMAGE", default_value_t = names::image(), value_parser = image)]
+    pub image: String,
+    /// Write DIR/install.yaml and the kustomize base DIR/base, instead of all to stdout.
+    #[arg(long, value_name = "DIR")]
+    pub write: Option<PathBuf>,
+}
+
+/// The flags of `quorate version`.
+#[derive(Args, Debug)]
+pub struct VersionArgs {
+    /// The form of the answer.
+    #[arg(long, value_enum, value_name = "FORM", default_value_t = Output::Text)]
+    pub output: Output,
+}
+
+/// The form of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+}
+
+fn namespace(text: &str) -> Result<String, String> {
+    if names::is_dns_label(text) {
+        Ok(text.to_owned())
+    } else {
+        Err(
+            "a namespace has 1 to 63 lower case letters, digits and dashes, and begins and ends \
+             with a letter or digit"
+                .to_owned(),
+        )
+    }
+}
+
+fn image(text: &str) -> Result<String, String> {
+    if text.is_empty() || text.contains(|letter: char| letter.is_whitespace()) {
+        Err(
+            "an image is named like registry.example/quorate/quorate:v1.0.0, without spaces"
+                .to_owned(),
+        )
+    } else {
+        Ok(text.to_owned())
+    }
+}

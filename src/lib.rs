@@ -1,0 +1,20 @@
+//! Quorate, a Kubernetes operator for etcd and the applications on it. This is the floor plan.
+//!
+//! ```text
+//!   cli --> settings --> app --+--> telemetry    logs, metrics, probes
+//!   (flags)  (checked)  (wires) +--> leadership   look, decide, do, tell: who holds the lease
+//!                               +--> manifests    what an administrator installs
+//!   api: the words everyone may use        ports: thin calls to the outside
+//! ```
+//!
+//! `api` touches nothing of ours, `ports` knows no wing, a wing never imports another wing, and
+//! only `app` wires. `tests/house_rules.rs` reads the imports and holds this.
+
+pub mod api;
+pub mod app;
+pub mod cli;
+pub mod leadership;
+pub mod manifests;
+mod ports;
+mod settings;
+mod telemetry;

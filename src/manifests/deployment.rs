@@ -1,0 +1,158 @@
+//! The operator's Deployment and its pod.
+//! Comes in: a namespace and an image. Goes out: a Deployment that the `restricted` pod security
+//! standard admits. May touch: `api::names` and k8s-openapi types. Pure.
+#![deny(clippy::disallowed_types, clippy::disallowed_methods)]
+
+use k8s_openapi::api::apps::v1::{
+    Deployment, DeploymentSpec, DeploymentStrategy, RollingUpdateDeployment,
+};
+use k8s_openapi::api::core::v1::{
+    Capabilities, Container, ContainerPort, EnvVar, EnvVarSource, HTTPGetAction,
+    ObjectFieldSelector, PodSecurityContext, PodSpec, PodTemplateSpec, Probe, ResourceRequirements,
+    SeccompProfile, SecurityContext,
+};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+
+use super::{Install, availability, labels};
+use crate::api::names;
+
+/// The leader, and one that takes over.
+const REPLICAS: i32 = 2;
+/// The user that the image is made for.
+const USER: i64 = 65532;
+/// Longer than the default of `--shutdown-grace`, so that an orderly end is never cut short.
+const TERMINATION_GRACE_SECONDS: i64 = 30;
+
+/// The Deployment.
+pub(super) fn deployment(install: &Install) -> Deployment {
+    Deployment {
+        metadata: labels::metadata(&install.namespace),
+        spec: Some(DeploymentSpec {
+            replicas: Some(REPLICAS),
+            revision_history_limit: Some(3),
+            selector: labels::selector(),
+            // A new replica must be ready before an old one goes: a version that cannot even
+            // reach the API never replaces one that can.
+            strategy: Some(DeploymentStrategy {
+                type_: Some("RollingUpdate".to_owned()),
+                rolling_update: Some(RollingUpdateDeployment {
+                    max_surge: Some(IntOrString::Int(1)),
+                    max_unavailable: Some(IntOrString::Int(0)),
+                }),
+            }),
+            template: PodTemplateSpec {
+                metadata: Some(ObjectMeta {
+                    labels: Some(labels::labels()),
+                    ..ObjectMeta::default()
+                }),
+                spec: Some(pod(install)),
+            },
+            ..DeploymentSpec::default()
+        }),
+        ..Deployment::default()
+    }
+}
+
+fn pod(install: &Install) -> PodSpec {
+    PodSpec {
+        service_account_name: Some(names::OPERATOR.to_owned()),
+        automount_service_account_token: Some(true),
+        // Our own Service is called `quorate`; its links would become variables that look like
+        // settings of ours.
+        enable_service_links: Some(false),
+        termination_grace_period_seconds: Some(TERMINATION_GRACE_SECONDS),
+        affinity: Some(availability::apart()),
+        topology_spread_constraints: Some(vec![availability::spread()]),
+        security_context: Some(PodSecurityContext {
+            run_as_non_root: Some(true),
+            run_as_user: Some(USER),
+            run_as_group: Some(USER),
+            seccomp_profile: Some(SeccompProfile {
+                type_: "RuntimeDefault".to_owned(),
+                ..SeccompProfile::default()
+            }),
+            ..PodSecurityContext::default()
+        }),
+        containers: vec![container(install)],
+        ..PodSpec::default()
+    }
+}
+
+fn container(install: &Install) -> Container {
+    Container {
+        name: names::OPERATOR.to_owned(),
+        image: Some(install.image.clone()),
+        image_pull_policy: Some("IfNotPresent".to_owned()),
+        args: Some(vec!["run".to_owned()]),
+        env: Some(vec![
+            own_field(names::POD_NAME_VARIABLE, "metadata.name"),
+            own_field(names::POD_NAMESPACE_VARIABLE, "metadata.namespace"),
+        ]),
+        ports: Some(vec![ContainerPort {
+            name: Some(names::METRICS_PORT_NAME.to_owned()),
+            container_port: i32::from(names::METRICS_PORT),
+            protocol: Some("TCP".to_owned()),
+            ..ContainerPort::default()
+        }]),
+        liveness_probe: Some(probe(names::LIVE_PATH, 10)),
+        readiness_probe: Some(probe(names::READY_PATH, 5)),
+        resources: Some(ResourceRequirements {
+            requests: Some(
+                [quantity("cpu", "20m"), quantity("memory", "32Mi")]
+                    .into_iter()
+                    .collect(),
+            ),
+            limits: Some(
+                [quantity("cpu", "500m"), quantity("memory", "128Mi")]
+                    .into_iter()
+                    .collect(),
+            ),
+            ..ResourceRequirements::default()
+        }),
+        security_context: Some(SecurityContext {
+            allow_privilege_escalation: Some(false),
+            read_only_root_filesystem: Some(true),
+            run_as_non_root: Some(true),
+            capabilities: Some(Capabilities {
+                drop: Some(vec!["ALL".to_owned()]),
+                ..Capabilities::default()
+            }),
+            ..SecurityContext::default()
+        }),
+        ..Container::default()
+    }
+}
+
+fn own_field(variable: &str, path: &str) -> EnvVar {
+    EnvVar {
+        name: variable.to_owned(),
+        value_from: Some(EnvVarSource {
+            field_ref: Some(ObjectFieldSelector {
+                field_path: path.to_owned(),
+                ..ObjectFieldSelector::default()
+            }),
+            ..EnvVarSource::default()
+        }),
+        ..EnvVar::default()
+    }
+}
+
+fn probe(path: &str, period_seconds: i32) -> Probe {
+    Probe {
+        http_get: Some(HTTPGetAction {
+            path: Some(path.to_owned()),
+            port: IntOrString::String(names::METRICS_PORT_NAME.to_owned()),
+            ..HTTPGetAction::default()
+        }),
+        period_seconds: Some(period_seconds),
+        timeout_seconds: Some(3),
+        failure_threshold: Some(3),
+        ..Probe::default()
+    }
+}
+
+fn quantity(of: &str, amount: &str) -> (String, Quantity) {
+    (of.to_owned(), Quantity(amount.to_owned()))
+}

@@ -1,0 +1,52 @@
+//! The labels and the metadata that all our installed objects have in common.
+//! Comes in: a namespace. Goes out: metadata, labels, the selector.
+//! May touch: `api::names` and k8s-openapi types. Pure.
+#![deny(clippy::disallowed_types, clippy::disallowed_methods)]
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+
+use crate::api::names;
+
+/// The labels of everything that is installed.
+pub(super) fn labels() -> BTreeMap<String, String> {
+    owned(&[
+        (names::NAME_LABEL, names::OPERATOR),
+        (names::COMPONENT_LABEL, "operator"),
+        (names::PART_OF_LABEL, names::OPERATOR),
+        (names::VERSION_LABEL, names::VERSION),
+        (names::MANAGED_BY_LABEL, "kubectl"),
+    ])
+}
+
+/// Selects the operator's pods. A selector cannot be changed later, so only the name is in it.
+pub(super) fn selector() -> LabelSelector {
+    LabelSelector {
+        match_labels: Some(selected()),
+        match_expressions: None,
+    }
+}
+
+/// The labels that the selector asks for.
+pub(super) fn selected() -> BTreeMap<String, String> {
+    owned(&[(names::NAME_LABEL, names::OPERATOR)])
+}
+
+/// The metadata of an object called `quorate` in `namespace`.
+pub(super) fn metadata(namespace: &str) -> ObjectMeta {
+    ObjectMeta {
+        name: Some(names::OPERATOR.to_owned()),
+        namespace: Some(namespace.to_owned()),
+        labels: Some(labels()),
+        ..ObjectMeta::default()
+    }
+}
+
+/// A map of owned text from a list of pairs.
+pub(super) fn owned(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs
+        .iter()
+        .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+        .collect()
+}

@@ -1,0 +1,28 @@
+//! The namespace of the operator.
+//! Comes in: its name. Goes out: a Namespace in which only restricted pods are admitted.
+//! May touch: `api::names` and k8s-openapi types. Pure.
+#![deny(clippy::disallowed_types, clippy::disallowed_methods)]
+
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use super::labels;
+
+/// The namespace. The operator's own pod obeys the strictest rules, so nothing laxer may run
+/// beside it; audit and warn say so early to whoever tries.
+pub(super) fn namespace(name: &str) -> Namespace {
+    let mut all = labels::labels();
+    all.extend(labels::owned(&[
+        ("pod-security.kubernetes.io/enforce", "restricted"),
+        ("pod-security.kubernetes.io/audit", "restricted"),
+        ("pod-security.kubernetes.io/warn", "restricted"),
+    ]));
+    Namespace {
+        metadata: ObjectMeta {
+            name: Some(name.to_owned()),
+            labels: Some(all),
+            ..ObjectMeta::default()
+        },
+        ..Namespace::default()
+    }
+}

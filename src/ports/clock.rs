@@ -1,0 +1,37 @@
+//! The two clocks: a monotonic one for every decision, the wall clock for what people read.
+//! Comes in: nothing. Goes out: moments and timestamps.
+//! The monotonic clock of Linux stands still while the whole machine is suspended; a suspended
+//! node that wakes up may hold an old leadership until its first pass.
+
+use std::time::Instant;
+
+use jiff::{Timestamp, Unit};
+
+use crate::api::moment::Moment;
+
+/// The clock of this process. Copies show the same time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    start: Instant,
+}
+
+impl Clock {
+    /// A clock that begins now.
+    pub(crate) fn start() -> Self {
+        Self {
+            start: Instant::now(),
+        }
+    }
+
+    /// How long the clock has run.
+    pub(crate) fn now(self) -> Moment {
+        Moment::new(self.start.elapsed())
+    }
+}
+
+/// The wall clock, in the microseconds that Kubernetes keeps: a finer time would come back
+/// changed.
+pub(crate) fn wall() -> Timestamp {
+    let now = Timestamp::now();
+    now.round(Unit::Microsecond).unwrap_or(now)
+}

@@ -1,0 +1,22 @@
+//! The way to the API server.
+//! Comes in: the environment, as kubectl reads it. Goes out: a client.
+//! May touch: kubeconfig files and the mounted service account. Nothing is called yet.
+
+use kube::{Client, Config};
+
+/// Why there is no client.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unusable {
+    /// Neither a kubeconfig nor a service account could be read.
+    #[error("failed to find a cluster")]
+    Find(#[source] kube::config::InferConfigError),
+    /// What was found does not make a client.
+    #[error("failed to make a client from the cluster's configuration")]
+    Connect(#[source] kube::Error),
+}
+
+/// Finds the cluster as kubectl does.
+pub(crate) async fn client() -> Result<Client, Unusable> {
+    let config = Config::infer().await.map_err(Unusable::Find)?;
+    Client::try_from(config).map_err(Unusable::Connect)
+}

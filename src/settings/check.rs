@@ -1,0 +1,243 @@
+//! Flags and surroundings into `Settings`, or into every problem at once.
+//! Comes in: text as the user wrote it, and where the process runs. Goes out: checked values.
+//! May touch: nothing; pure. A user mends a list in one go, but one error at a time in many.
+#![deny(clippy::disallowed_types, clippy::disallowed_methods)]
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use jiff::SignedDuration;
+
+use super::{Problem, Problems, Settings, Surroundings};
+use crate::api::names;
+use crate::cli::RunArgs;
+use crate::leadership::Timing;
+use crate::telemetry::{LogFormat, is_log_filter};
+
+/// A Lease says its duration in whole seconds, in 32 bits; an hour is already beyond use.
+const LONGEST: Duration = Duration::from_hours(1);
+
+/// Checks everything, and only then answers.
+pub(crate) fn check(args: &RunArgs, around: &Surroundings) -> Result<Settings, Problems> {
+    let mut found = Findings(Vec::new());
+    let log_format = found.log_format(&args.log_format);
+    found.log_filter(&args.log_filter);
+    let listen = found.listen(&args.listen);
+    found.lease_name(&args.lease_name);
+    let lease_namespace = found.lease_namespace(args.lease_namespace.as_deref(), around);
+    let identity = found.identity(args.identity.as_deref(), around);
+    let timing = found.timing(args);
+    let shutdown_grace = found.duration("--shutdown-grace", &args.shutdown_grace);
+    found.cluster(around);
+    match (
+        log_format,
+        listen,
+        lease_namespace,
+        identity,
+        timing,
+        shutdown_grace,
+        found.0,
+    ) {
+        (
+            Some(log_format),
+            Some(listen),
+            Some(lease_namespace),
+            Some(identity),
+            Some(timing),
+            Some(shutdown_grace),
+            problems,
+        ) if problems.is_empty() => Ok(Settings {
+            log_format,
+            log_filter: args.log_filter.clone(),
+            listen,
+            lease_name: args.lease_name.clone(),
+            lease_namespace,
+            identity,
+            timing,
+            shutdown_grace,
+        }),
+        (.., problems) => Err(Problems(problems)),
+    }
+}
+
+/// The problems found so far. Each question answers with the value, or notes why it cannot.
+struct Findings(Vec<Problem>);
+
+impl Findings {
+    fn note(&mut self, setting: &'static str, found: &str, allowed: &str, remedy: &str) {
+        self.0.push(Problem {
+            setting,
+            found: Some(found.to_owned()),
+            allowed: allowed.to_owned(),
+            remedy: remedy.to_owned(),
+        });
+    }
+
+    fn log_format(&mut self, text: &str) -> Option<LogFormat> {
+        let format = LogFormat::named(text);
+        if format.is_none() {
+            let allowed = "it must be json or text";
+            self.note(
+                "--log-format",
+                text,
+                allowed,
+                "give one of the two, or leave it out",
+            );
+        }
+        format
+    }
+
+    fn log_filter(&mut self, text: &str) {
+        if !is_log_filter(text) {
+            let allowed = "it must be a level or a list like info,quorate=debug";
+            self.note("--log-filter", text, allowed, "try info");
+        }
+    }
+
+    fn listen(&mut self, text: &str) -> Option<SocketAddr> {
+        let address = text.parse().ok();
+        if address.is_none() {
+            let allowed = "it must be an IP address and a port, like 0.0.0.0:8080 or [::]:8080";
+            self.note(
+                "--listen",
+                text,
+                allowed,
+                "write the address in digits, with its port",
+            );
+        }
+        address
+    }
+
+    fn lease_name(&mut self, text: &str) {
+        if !names::is_dns_subdomain(text) {
+            let allowed = "Kubernetes names have lower case letters, digits, dashes and dots";
+            self.note("--lease-name", text, allowed, "rename it, or leave it out");
+        }
+    }
+
+    fn lease_namespace(&mut self, flag: Option<&str>, around: &Surroundings) -> Option<String> {
+        let Some(namespace) = flag.or(around.pod_namespace.as_deref()) else {
+            self.0.push(Problem {
+                setting: "--lease-namespace",
+                found: None,
+                allowed: "the Lease must live in a namespace, and this is no pod that could tell \
+                          its own (POD_NAMESPACE is not set, no service account is mounted)"
+                    .to_owned(),
+                remedy: format!("give --lease-namespace, for example {}", names::NAMESPACE),
+            });
+            return None;
+        };
+        if names::is_dns_label(namespace) {
+            return Some(namespace.to_owned());
+        }
+        let allowed = "namespaces have 1 to 63 lower case letters, digits and dashes";
+        self.note(
+            "--lease-namespace",
+            namespace,
+            allowed,
+            "give the name of one that exists",
+        );
+        None
+    }
+
+    /// A name of the process, not of the pod: a container that is started again in the same pod
+    /// must not take the lease of the one before it, whose last calls may still be on their way.
+    fn identity(&mut self, flag: Option<&str>, around: &Surroundings) -> Option<String> {
+        if let Some(identity) = flag {
+            let fits = !identity.is_empty()
+                && identity.len() <= 253
+                && identity.bytes().all(|byte| byte.is_ascii_graphic());
+            if fits {
+                return Some(identity.to_owned());
+            }
+            let allowed = "it must be 1 to 253 visible ASCII characters without spaces";
+            self.note(
+                "--identity",
+                identity,
+                allowed,
+                "choose a name that only this process has",
+            );
+            return None;
+        }
+        let host = around.pod_name.as_deref().or(around.host_name.as_deref());
+        Some(format!(
+            "{}_{:08x}",
+            host.unwrap_or(names::OPERATOR),
+            around.nonce
+        ))
+    }
+
+    fn timing(&mut self, args: &RunArgs) -> Option<Timing> {
+        let lease = self.duration("--lease-duration", &args.lease_duration);
+        let renew = self.duration("--renew-deadline", &args.renew_deadline);
+        let retry = self.duration("--retry-period", &args.retry_period);
+        if lease.is_some_and(|lease| lease.subsec_nanos() != 0) {
+            let allowed = "a Lease counts whole seconds";
+            self.note(
+                "--lease-duration",
+                &args.lease_duration,
+                allowed,
+                "round it up",
+            );
+        }
+        if let (Some(lease), Some(renew)) = (lease, renew)
+            && lease <= renew
+        {
+            let allowed = format!(
+                "it must be less than --lease-duration {}",
+                args.lease_duration
+            );
+            let remedy = "lower it, so that a leader stops before another may start";
+            self.note("--renew-deadline", &args.renew_deadline, &allowed, remedy);
+        }
+        if let (Some(renew), Some(retry)) = (renew, retry)
+            && renew < retry.saturating_mul(2)
+        {
+            let allowed = format!(
+                "it must be at most half of --renew-deadline {}",
+                args.renew_deadline
+            );
+            let remedy = "lower it, so that one failed call does not cost the lease";
+            self.note("--retry-period", &args.retry_period, &allowed, remedy);
+        }
+        Some(Timing {
+            lease_duration: lease?,
+            renew_deadline: renew?,
+            retry_period: retry?,
+        })
+    }
+
+    fn duration(&mut self, setting: &'static str, text: &str) -> Option<Duration> {
+        let parsed = text
+            .parse::<SignedDuration>()
+            .ok()
+            .and_then(|it| Duration::try_from(it).ok());
+        let fits = parsed.filter(|it| *it >= Duration::from_millis(100) && *it <= LONGEST);
+        if fits.is_none() {
+            let allowed = "it must be a time between 100ms and 1h, like 500ms, 15s or 1m30s";
+            self.note(
+                setting,
+                text,
+                allowed,
+                "write a number with its unit, or leave it out",
+            );
+        }
+        fits
+    }
+
+    fn cluster(&mut self, around: &Surroundings) {
+        if let Some(why) = &around.no_cluster {
+            self.0.push(Problem {
+                setting: "the Kubernetes cluster",
+                found: None,
+                allowed: format!("quorate must know which API server to talk to ({why})"),
+                remedy: "run in a pod with a service account, or set KUBECONFIG to a file that \
+                         kubectl can use"
+                    .to_owned(),
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

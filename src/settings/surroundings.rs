@@ -1,0 +1,63 @@
+//! What the process can learn about where it runs, read once.
+//! Comes in: the environment, the mounted service account, the host name. Goes out: plain data.
+//! May touch: environment variables and files. It judges nothing; `check` does.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::{env, fs};
+
+use crate::api::names;
+
+const SERVICE_ACCOUNT_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
+const HOST_NAME: &str = "/proc/sys/kernel/hostname";
+
+/// Where the process runs, as far as it can tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Surroundings {
+    /// The pod's name, from `POD_NAME`.
+    pub(crate) pod_name: Option<String>,
+    /// The pod's namespace, from `POD_NAMESPACE` or the mounted service account.
+    pub(crate) pod_namespace: Option<String>,
+    /// The host's name.
+    pub(crate) host_name: Option<String>,
+    /// Differs from one start of the process to the next.
+    pub(crate) nonce: u32,
+    /// Why no cluster could be found, if none could.
+    pub(crate) no_cluster: Option<String>,
+}
+
+impl Surroundings {
+    /// Looks around. `no_cluster` is what the search for a cluster said when it failed.
+    pub(crate) fn read(no_cluster: Option<String>) -> Self {
+        Self {
+            pod_name: variable(names::POD_NAME_VARIABLE),
+            pod_namespace: variable(names::POD_NAMESPACE_VARIABLE)
+                .or_else(|| file(SERVICE_ACCOUNT_NAMESPACE)),
+            host_name: file(HOST_NAME),
+            nonce: nonce(),
+            no_cluster,
+        }
+    }
+}
+
+fn variable(name: &str) -> Option<String> {
+    env::var(name).ok().and_then(|text| present(&text))
+}
+
+fn file(path: &str) -> Option<String> {
+    fs::read_to_string(path)
+        .ok()
+        .and_then(|text| present(&text))
+}
+
+fn present(text: &str) -> Option<String> {
+    let text = text.trim();
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// The standard library keys each hasher with randomness of the operating system, which is
+/// enough to tell two processes apart; nothing secret hangs on it.
+fn nonce() -> u32 {
+    let [a, b, c, d, ..] = RandomState::new().build_hasher().finish().to_le_bytes();
+    u32::from_le_bytes([a, b, c, d])
+}

@@ -1,0 +1,111 @@
+//! The measurements of this process, in one registry.
+//! Comes in: facts, told by whoever knows them. Goes out: `OpenMetrics` text.
+//! May touch: `api::names`. Every metric's name is spelled here and nowhere else.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use jiff::Timestamp;
+use prometheus_client::encoding::text;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::Registry;
+
+use crate::api::names;
+
+/// The registry and the handles to what is in it.
+#[derive(Clone)]
+pub(crate) struct Metrics {
+    registry: Arc<Registry>,
+    leader: Gauge,
+    lease_transitions: Counter,
+}
+
+impl Metrics {
+    /// A registry for a process that began at `started`.
+    pub(crate) fn new(started: Timestamp) -> Self {
+        let mut registry = Registry::default();
+        registry.register("quorate_build", "The running release", build());
+        // The registry would add a unit to the name, and this name is known to every dashboard.
+        let start: Gauge<f64, AtomicU64> = Gauge::default();
+        start.set(started.as_duration().as_secs_f64());
+        registry.register(
+            "process_start_time_seconds",
+            "When the process began, Unix time",
+            start,
+        );
+        let leader: Gauge = Gauge::default();
+        registry.register(
+            "quorate_leader",
+            "Whether this replica leads",
+            leader.clone(),
+        );
+        let lease_transitions: Counter = Counter::default();
+        registry.register(
+            "quorate_lease_transitions",
+            "Times this replica began or ceased to lead",
+            lease_transitions.clone(),
+        );
+        Self {
+            registry: Arc::new(registry),
+            leader,
+            lease_transitions,
+        }
+    }
+
+    /// Notes whether this replica leads; a change counts as a transition.
+    pub(crate) fn leads(&self, leads: bool) {
+        let value = i64::from(leads);
+        if self.leader.set(value) != value {
+            self.lease_transitions.inc();
+        }
+    }
+
+    /// Everything, as text.
+    pub(crate) fn encode(&self) -> Result<String, fmt::Error> {
+        let mut text = String::new();
+        text::encode(&mut text, &self.registry)?;
+        Ok(text)
+    }
+}
+
+fn build() -> Info<Vec<(&'static str, &'static str)>> {
+    Info::new(vec![
+        ("version", names::VERSION),
+        ("os", std::env::consts::OS),
+        ("arch", std::env::consts::ARCH),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leading_twice_in_a_row_is_one_transition() {
+        let metrics = Metrics::new(Timestamp::UNIX_EPOCH);
+        metrics.leads(false);
+        metrics.leads(true);
+        metrics.leads(true);
+        let text = metrics.encode().unwrap();
+        assert!(text.contains("quorate_leader 1\n"), "{text}");
+        assert!(
+            text.contains("quorate_lease_transitions_total 1\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn every_promised_metric_is_told_under_its_name() {
+        let text = Metrics::new(Timestamp::UNIX_EPOCH).encode().unwrap();
+        for name in [
+            "quorate_build_info{version=\"",
+            "process_start_time_seconds 0.0\n",
+        ] {
+            assert!(text.contains(name), "{name} is missing in {text}");
+        }
+        assert!(text.ends_with("# EOF\n"));
+    }
+}

@@ -1,0 +1,185 @@
+//! The built program from the outside: what it prints, how it ends, and that it needs no cluster
+//! to stay alive. Comes in: the program. Goes out: its promises, one sentence each.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
+#[path = "support/program.rs"]
+mod program;
+
+use std::fs;
+use std::net::TcpListener;
+use std::process::Command;
+
+use program::{Running, finished, folder, quorate, until};
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// A loopback port at which nobody listens.
+fn closed_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
+}
+
+#[test]
+fn help_lists_every_subcommand() {
+    let help = text(&finished(&["--help"]).stdout);
+    for subcommand in ["run", "crds", "manifests", "version", "completion"] {
+        let listed = help
+            .lines()
+            .any(|line| line.trim_start().starts_with(subcommand));
+        assert!(listed, "{subcommand} is missing in {help}");
+    }
+}
+
+#[test]
+fn without_a_subcommand_help_is_shown_and_it_is_an_error() {
+    let output = finished(&[]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("Usage: quorate <COMMAND>"));
+}
+
+#[test]
+fn version_is_told_to_people_and_to_programs() {
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(
+        text(&finished(&["version"]).stdout),
+        format!("quorate {version}\n")
+    );
+    let output = finished(&["version", "--output", "json"]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["version"], version);
+}
+
+#[test]
+fn crds_says_that_there_are_none_yet_and_succeeds() {
+    let output = finished(&["crds"]);
+    assert!(output.status.success());
+    assert_eq!(text(&output.stdout), "");
+    assert!(text(&output.stderr).contains("defines no custom resources yet"));
+}
+
+#[test]
+fn manifests_prints_what_is_in_deploy_and_writes_the_same_into_a_folder() {
+    let there = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/install.yaml");
+    let there = fs::read_to_string(there).unwrap();
+    assert_eq!(text(&finished(&["manifests"]).stdout), there);
+    let folder = folder();
+    let output = finished(&["manifests", "--write", folder.to_str().unwrap()]);
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(
+        fs::read_to_string(folder.join("install.yaml")).unwrap(),
+        there
+    );
+    assert!(folder.join("base/kustomization.yaml").is_file());
+}
+
+#[test]
+fn a_namespace_that_kubernetes_would_refuse_makes_no_manifests() {
+    let output = finished(&["manifests", "--namespace", "Not_One"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(text(&output.stdout), "");
+    assert!(text(&output.stderr).contains("lower case"));
+}
+
+#[test]
+fn completion_for_bash_is_a_script_that_bash_can_read() {
+    let script = finished(&["completion", "bash"]).stdout;
+    assert!(text(&script).contains("quorate"));
+    let path = folder().join("completion.bash");
+    fs::write(&path, script).unwrap();
+    assert!(
+        Command::new("bash")
+            .arg("-n")
+            .arg(path)
+            .status()
+            .unwrap()
+            .success()
+    );
+}
+
+#[test]
+fn all_wrong_settings_are_reported_at_once() {
+    let output = quorate(&[
+        "run",
+        "--listen=nowhere",
+        "--retry-period=9s",
+        "--identity=",
+    ])
+    .env("QUORATE_LOG_FORMAT", "xml")
+    .env("QUORATE_LEASE_DURATION", "soon")
+    .output()
+    .unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let told = text(&output.stderr);
+    for words in [
+        "--log-format is \"xml\"",
+        "--listen is \"nowhere\"",
+        "--lease-namespace is not known",
+        "--identity is \"\"",
+        "--lease-duration is \"soon\"",
+        "--retry-period is \"9s\"",
+        "the Kubernetes cluster is not known",
+        "set KUBECONFIG",
+    ] {
+        assert!(told.contains(words), "{words} is missing in {told}");
+    }
+}
+
+#[test]
+fn without_a_cluster_that_answers_it_stays_alive_and_unready_and_does_not_lead() {
+    let mut running = Running::start(closed_port());
+    running.logs("cannot reach the Kubernetes API");
+    let line = running.log("cannot reach the Kubernetes API").remove(0);
+    assert_eq!(line["level"], "WARN");
+    assert!(
+        line["error"]
+            .as_str()
+            .unwrap()
+            .contains("Connection refused"),
+        "{line}"
+    );
+
+    assert!(running.get("/livez").starts_with("HTTP/1.1 200"));
+    let ready = running.get("/readyz");
+    assert!(ready.starts_with("HTTP/1.1 503"), "{ready}");
+    assert!(ready.contains("[closed] kubernetes-api"), "{ready}");
+    let metrics = running.get("/metrics");
+    for line in [
+        "quorate_build_info{",
+        "quorate_leader 0",
+        "process_start_time_seconds",
+    ] {
+        assert!(metrics.contains(line), "{line} is missing in {metrics}");
+    }
+    assert!(running.is_alive());
+
+    running.signal("TERM");
+    assert_eq!(running.end().code(), Some(0));
+    until("the log is complete", || {
+        !running.log("\"stopped\"").is_empty()
+    });
+    assert_eq!(running.log("stopping").remove(0)["signal"], "SIGTERM");
+}
+
+#[test]
+fn an_address_in_use_is_told_with_its_flag() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let listen = format!("--listen={}", taken.local_addr().unwrap());
+    let output = quorate(&["run", &listen, "--lease-namespace=here"])
+        .env("KUBECONFIG", program::kubeconfig(closed_port()))
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        text(&output.stderr).contains("is --listen in use already?"),
+        "{output:?}"
+    );
+}

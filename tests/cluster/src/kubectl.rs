@@ -1,0 +1,64 @@
+//! kubectl, as the tool and the stories use it: with the cluster's own kubeconfig, never the user's.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use tokio::process::Command;
+
+use crate::places::Places;
+use crate::{command, programs};
+
+/// A kubectl and the kubeconfig it works with.
+#[derive(Clone, Debug)]
+pub struct Kubectl {
+    /// The program.
+    pub program: PathBuf,
+    /// The kubeconfig.
+    pub kubeconfig: PathBuf,
+}
+
+impl Kubectl {
+    /// The kubectl of this Kubernetes release, as the cluster's admin.
+    ///
+    /// # Errors
+    /// If it cannot be built.
+    pub async fn admin(kubernetes: &str, places: &Places) -> Result<Self> {
+        let built = programs::KUBERNETES.programs(kubernetes, places).await?;
+        Ok(Self { program: built.join("kubectl"), kubeconfig: places.kubeconfig("admin") })
+    }
+
+    /// A command that is ready but for its arguments.
+    #[must_use]
+    pub fn command(&self) -> Command {
+        let mut kubectl = command::command(&self.program);
+        kubectl.arg("--kubeconfig").arg(&self.kubeconfig);
+        kubectl
+    }
+
+    /// Runs it and returns what it printed.
+    ///
+    /// # Errors
+    /// With what kubectl said, if it did not succeed.
+    pub async fn run(&self, args: &[&str]) -> Result<String> {
+        command::output(self.command().args(args)).await
+    }
+
+    /// Applies manifests by server-side apply, owned by this tool.
+    ///
+    /// # Errors
+    /// With what kubectl said, if it did not succeed.
+    pub async fn apply(&self, manifests: &str) -> Result<()> {
+        let mut apply = self.command();
+        apply.args(["apply", "--server-side", "--force-conflicts", "--field-manager=quorate-cluster"]);
+        apply.args(["--filename", "-"]);
+        command::feed(&mut apply, manifests.as_bytes()).await.map(drop)
+    }
+
+    /// Applies a file, the way a user would.
+    ///
+    /// # Errors
+    /// With what kubectl said, if it did not succeed.
+    pub async fn apply_file(&self, file: &Path) -> Result<String> {
+        command::output(self.command().arg("apply").arg("--filename").arg(file)).await
+    }
+}

@@ -1,0 +1,96 @@
+//! The parts of the cluster, one file each: its program, its flags, its configuration.
+//!
+//! A part is data: `daemon()` writes its configuration files and returns what should run. Starting,
+//! keeping and ending it is `processes`' business; the order is `up`'s.
+
+pub mod apiserver;
+pub mod containerd;
+pub mod controller_manager;
+pub mod etcd;
+pub mod kube_proxy;
+pub mod kubelet;
+pub mod scheduler;
+pub mod volumes;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::files;
+use crate::places::Places;
+use crate::settings::Settings;
+
+/// What a part needs to know to say how it runs.
+#[derive(Debug)]
+pub struct Plan<'a> {
+    /// The choices.
+    pub settings: &'a Settings,
+    /// Where files are.
+    pub places: &'a Places,
+    /// The programs of Kubernetes.
+    pub kubernetes: PathBuf,
+    /// The programs of the control plane's etcd.
+    pub etcd: PathBuf,
+}
+
+impl Plan<'_> {
+    /// Writes a configuration file and returns its path.
+    fn write(&self, file: &str, content: impl AsRef<[u8]>) -> Result<PathBuf> {
+        let path = self.places.config(file);
+        files::write(&path, content)?;
+        Ok(path)
+    }
+
+    /// Writes a configuration file as JSON, which every reader of YAML takes.
+    fn write_json(&self, file: &str, content: &serde_json::Value) -> Result<PathBuf> {
+        self.write(file, serde_json::to_string_pretty(content)?)
+    }
+}
+
+/// `--name=value` for each pair.
+fn flags<const N: usize>(pairs: [(&str, &dyn AsFlag); N]) -> Vec<OsString> {
+    let flag = |(name, value): (&str, &dyn AsFlag)| {
+        let mut flag = OsString::from(format!("--{name}="));
+        flag.push(value.as_flag());
+        flag
+    };
+    pairs.into_iter().map(flag).collect()
+}
+
+/// What can stand behind `--name=`.
+trait AsFlag {
+    fn as_flag(&self) -> OsString;
+}
+
+impl AsFlag for &str {
+    fn as_flag(&self) -> OsString {
+        OsString::from(self)
+    }
+}
+
+impl AsFlag for String {
+    fn as_flag(&self) -> OsString {
+        OsString::from(self)
+    }
+}
+
+impl AsFlag for PathBuf {
+    fn as_flag(&self) -> OsString {
+        self.as_os_str().to_owned()
+    }
+}
+
+impl AsFlag for std::net::Ipv4Addr {
+    fn as_flag(&self) -> OsString {
+        OsString::from(self.to_string())
+    }
+}
+
+/// Makes folders that a part expects to find.
+fn folders<const N: usize>(paths: [&Path; N]) -> Result<()> {
+    for path in paths {
+        std::fs::create_dir_all(path).with_context(|| format!("cannot make {}", path.display()))?;
+    }
+    Ok(())
+}

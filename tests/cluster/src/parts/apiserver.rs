@@ -1,0 +1,115 @@
+//! kube-apiserver: Node and RBAC authorization, Pod Security admission, and an audit log of every write.
+
+use anyhow::Result;
+use serde_json::{Value, json};
+
+use super::{Plan, etcd, flags};
+use crate::pki::pair;
+use crate::processes::Daemon;
+use crate::settings::CLUSTER_DOMAIN;
+
+/// The part's name.
+pub const NAME: &str = "kube-apiserver";
+
+/// How it runs.
+///
+/// # Errors
+/// If its configuration cannot be written.
+pub fn daemon(plan: &Plan<'_>) -> Result<Daemon> {
+    let audit = plan.write_json("audit-policy.json", &audit_policy())?;
+    let admission = plan.write_json("admission.json", &admission())?;
+    let places = plan.places;
+    let network = &plan.settings.network;
+    let pki = places.pki();
+    let (ca, front_ca) = (pair(places, "ca"), pair(places, "front-proxy-ca"));
+    let (own, etcd_client) = (pair(places, "apiserver"), pair(places, "etcd"));
+    let (kubelet, front) = (pair(places, "apiserver-kubelet-client"), pair(places, "front-proxy-client"));
+    let issuer = format!("https://kubernetes.default.svc.{CLUSTER_DOMAIN}");
+    let args = flags([
+        ("etcd-servers", &etcd::endpoint(network)),
+        ("etcd-cafile", &ca.cert),
+        ("etcd-certfile", &etcd_client.cert),
+        ("etcd-keyfile", &etcd_client.key),
+        ("bind-address", &network.node),
+        ("advertise-address", &network.node),
+        ("secure-port", &"6443"),
+        ("service-cluster-ip-range", &network.services),
+        ("tls-cert-file", &own.cert),
+        ("tls-private-key-file", &own.key),
+        ("client-ca-file", &ca.cert),
+        ("authorization-mode", &"Node,RBAC"),
+        ("anonymous-auth", &"false"),
+        ("enable-admission-plugins", &"NodeRestriction"),
+        ("admission-control-config-file", &admission),
+        ("allow-privileged", &"true"),
+        ("kubelet-certificate-authority", &ca.cert),
+        ("kubelet-client-certificate", &kubelet.cert),
+        ("kubelet-client-key", &kubelet.key),
+        // By name it would ask DNS for a node that only this cluster knows.
+        ("kubelet-preferred-address-types", &"InternalIP"),
+        ("service-account-issuer", &issuer),
+        ("service-account-key-file", &pki.join("service-accounts.pub")),
+        ("service-account-signing-key-file", &pki.join("service-accounts.key")),
+        ("requestheader-client-ca-file", &front_ca.cert),
+        ("requestheader-allowed-names", &"front-proxy-client"),
+        ("requestheader-username-headers", &"X-Remote-User"),
+        ("requestheader-group-headers", &"X-Remote-Group"),
+        ("requestheader-extra-headers-prefix", &"X-Remote-Extra-"),
+        ("proxy-client-cert-file", &front.cert),
+        ("proxy-client-key-file", &front.key),
+        ("audit-policy-file", &audit),
+        ("audit-log-path", &places.audit_log()),
+        ("audit-log-maxsize", &"512"),
+        ("audit-log-maxbackup", &"2"),
+        // Stories read the log right after what they did.
+        ("audit-log-mode", &"blocking"),
+        ("profiling", &"false"),
+    ]);
+    let program = plan.kubernetes.join("kube-apiserver");
+    Ok(Daemon { part: NAME, program, args, files: vec![audit, admission, own.cert] })
+}
+
+/// Every write with who, what and when; bodies of Secrets and tokens never, reads not at all.
+fn audit_policy() -> Value {
+    let writes = ["create", "update", "patch", "delete", "deletecollection"];
+    json!({
+        "apiVersion": "audit.k8s.io/v1",
+        "kind": "Policy",
+        "omitStages": ["RequestReceived"],
+        "rules": [
+            { "level": "Metadata", "verbs": writes, "resources": [
+                { "group": "", "resources": ["secrets", "configmaps", "serviceaccounts/token"] },
+                { "group": "authentication.k8s.io", "resources": ["tokenreviews"] },
+            ]},
+            // The heartbeat of the cluster itself: who and when is enough.
+            { "level": "Metadata", "verbs": writes, "resources": [
+                { "group": "coordination.k8s.io", "resources": ["leases"] },
+                { "group": "", "resources": ["events", "nodes/status"] },
+                { "group": "events.k8s.io", "resources": ["events"] },
+            ]},
+            { "level": "Request", "verbs": writes },
+            { "level": "None" },
+        ],
+    })
+}
+
+/// Pod Security: `baseline` where a namespace says nothing, whatever the namespace asks for otherwise.
+fn admission() -> Value {
+    json!({
+        "apiVersion": "apiserver.config.k8s.io/v1",
+        "kind": "AdmissionConfiguration",
+        "plugins": [{
+            "name": "PodSecurity",
+            "configuration": {
+                "apiVersion": "pod-security.admission.config.k8s.io/v1",
+                "kind": "PodSecurityConfiguration",
+                "defaults": {
+                    "enforce": "baseline", "enforce-version": "latest",
+                    "audit": "restricted", "audit-version": "latest",
+                    "warn": "restricted", "warn-version": "latest",
+                },
+                "exemptions": {},
+            },
+        }],
+    })
+}

@@ -1,0 +1,249 @@
+//! The long-running programs of the cluster: starting, finding and ending them.
+//!
+//! There are no pid files. A part carries its name and the fingerprint of its configuration in its
+//! environment, so the process table itself is the record: it cannot be stale, it survives a `kill -9` of
+//! this tool at any moment, and a stranger's process is never taken for ours.
+
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use sha2::{Digest, Sha256};
+
+use crate::places::Places;
+use crate::programs::hex;
+use crate::{command, wait};
+
+const STATE: &str = "QUORATE_CLUSTER_OWNER";
+const PART: &str = "QUORATE_CLUSTER_PART";
+const PROGRAM: &str = "QUORATE_CLUSTER_PROGRAM";
+const FINGERPRINT: &str = "QUORATE_CLUSTER_FINGERPRINT";
+/// How long a part may take to end by itself.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// A part that should run.
+#[derive(Debug)]
+pub struct Daemon {
+    /// Its name, also of its log file.
+    pub part: &'static str,
+    /// The program.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// Configuration files: the part is restarted when one of them changes.
+    pub files: Vec<PathBuf>,
+}
+
+/// Whether a part had to be started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ensured {
+    /// It ran already, with the same configuration.
+    Kept,
+    /// It was started, or started again.
+    Started,
+}
+
+impl Daemon {
+    /// Makes it run with its present configuration; leaves it alone if it does.
+    ///
+    /// # Errors
+    /// If it cannot be ended or started.
+    pub async fn ensure(&self, places: &Places) -> Result<Ensured> {
+        let wanted = self.fingerprint()?;
+        let running = of_part(places, self.part);
+        if let [only] = running.as_slice()
+            && only.variable(FINGERPRINT).as_deref() == Some(&wanted)
+        {
+            return Ok(Ensured::Kept);
+        }
+        end(&running, GRACE).await?;
+        self.start(places, &wanted).with_context(|| format!("cannot start {}", self.part))?;
+        Ok(Ensured::Started)
+    }
+
+    fn start(&self, places: &Places, fingerprint: &str) -> Result<()> {
+        let log = places.log(self.part);
+        std::fs::create_dir_all(log.parent().unwrap_or(Path::new("/")))?;
+        let log = OpenOptions::new().create(true).append(true).open(log)?;
+        let program = self.program.canonicalize()?;
+        std::process::Command::new(&program)
+            .args(&self.args)
+            .env(PROGRAM, &program)
+            .env(STATE, places.state())
+            .env(PART, self.part)
+            .env(FINGERPRINT, fingerprint)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .current_dir("/")
+            // A group of its own: Ctrl-C at the terminal must not reach it.
+            .process_group(0)
+            .spawn()?;
+        Ok(())
+    }
+
+    fn fingerprint(&self) -> Result<String> {
+        let mut hash = Sha256::new();
+        hash.update(self.program.as_os_str().as_encoded_bytes());
+        for word in &self.args {
+            hash.update(b"\0");
+            hash.update(word.as_encoded_bytes());
+        }
+        for file in &self.files {
+            let content =
+                std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+            hash.update(content);
+        }
+        Ok(hex(&hash.finalize()))
+    }
+}
+
+/// A process of the cluster, held by a handle that cannot come to mean another process.
+#[derive(Debug)]
+pub struct Process {
+    pid: Pid,
+    handle: rustix::fd::OwnedFd,
+}
+
+impl Process {
+    /// The process of this number, if it is there.
+    #[must_use]
+    pub fn open(pid: i32) -> Option<Self> {
+        let pid = Pid::from_raw(pid)?;
+        let handle = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+        Some(Self { pid, handle })
+    }
+
+    /// Its number.
+    #[must_use]
+    pub fn pid(&self) -> i32 {
+        self.pid.as_raw_nonzero().get()
+    }
+
+    /// Sends a signal; a process that is gone already is no error.
+    ///
+    /// # Errors
+    /// If the signal may not be sent.
+    pub fn signal(&self, signal: Signal) -> Result<()> {
+        match pidfd_send_signal(&self.handle, signal) {
+            Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
+            Err(error) => Err(anyhow!(error).context(format!("cannot signal process {}", self.pid()))),
+        }
+    }
+
+    /// True until it has ended (a process that only waits to be reaped has ended).
+    #[must_use]
+    pub fn is_alive(&self) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap_or_default();
+        let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
+        !matches!(state, None | Some('Z' | 'X'))
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        let environ = std::fs::read(format!("/proc/{}/environ", self.pid())).ok()?;
+        environ.split(|byte| *byte == 0).find_map(|entry| {
+            let entry = String::from_utf8_lossy(entry);
+            entry.strip_prefix(name)?.strip_prefix('=').map(str::to_owned)
+        })
+    }
+
+    fn program(&self) -> Option<PathBuf> {
+        let link = std::fs::read_link(format!("/proc/{}/exe", self.pid())).ok()?;
+        let text = link.to_string_lossy();
+        Some(PathBuf::from(text.strip_suffix(" (deleted)").unwrap_or(&text)))
+    }
+}
+
+/// Every process that descends from a part of this cluster, but those inside containers.
+#[must_use]
+pub fn of_cluster(places: &Places) -> Vec<Process> {
+    let own = i32::try_from(std::process::id()).unwrap_or_default();
+    let numbers = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    numbers
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|pid| *pid != own)
+        .filter_map(Process::open)
+        .filter(|process| process.variable(STATE).as_deref() == places.state().to_str())
+        .collect()
+}
+
+/// The processes that are this very part, not what it started (a kubelet runs `mount`, containerd its shims).
+#[must_use]
+pub fn of_part(places: &Places, part: &str) -> Vec<Process> {
+    let mut found = of_cluster(places);
+    found.retain(|process| {
+        process.variable(PART).as_deref() == Some(part)
+            && process.program().is_some_and(|program| {
+                process.variable(PROGRAM).is_some_and(|started| Path::new(&started) == program)
+            })
+    });
+    found
+}
+
+/// Asks processes to end, and after `grace` ends them.
+///
+/// # Errors
+/// If one of them stays even then.
+pub async fn end(processes: &[Process], grace: Duration) -> Result<()> {
+    for process in processes {
+        process.signal(Signal::TERM)?;
+        // One that was stopped (SIGSTOP) could not hear the request.
+        process.signal(Signal::CONT)?;
+    }
+    if gone(processes, grace).await.is_ok() {
+        return Ok(());
+    }
+    kill(processes).await
+}
+
+/// Ends processes without asking.
+///
+/// # Errors
+/// If one of them stays, as one that hangs in the kernel does.
+pub async fn kill(processes: &[Process]) -> Result<()> {
+    for process in processes {
+        process.signal(Signal::KILL)?;
+    }
+    gone(processes, Duration::from_secs(20)).await
+}
+
+async fn gone(processes: &[Process], deadline: Duration) -> Result<()> {
+    wait::until("processes to end", deadline, || async {
+        match processes.iter().find(|process| process.is_alive()) {
+            Some(process) => bail!("process {} is still there", process.pid()),
+            None => Ok(()),
+        }
+    })
+    .await
+}
+
+/// Fails with the end of its log if a part that should run has ended.
+///
+/// # Errors
+/// If it does not run.
+pub fn must_run(places: &Places, part: &str) -> Result<()> {
+    if of_part(places, part).is_empty() {
+        let log = places.log(part);
+        bail!("{part} has ended; its log {} ends with:\n{}", log.display(), command::tail_of_file(&log, 15));
+    }
+    Ok(())
+}
+
+/// Waits for a lock that ends with this process, however it ends.
+///
+/// # Errors
+/// If the file cannot be made.
+pub fn lock(path: &Path, waiting: impl FnOnce()) -> Result<File> {
+    std::fs::create_dir_all(path.parent().unwrap_or(Path::new("/")))?;
+    let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+    if file.try_lock().is_err() {
+        waiting();
+        file.lock().with_context(|| format!("cannot lock {}", path.display()))?;
+    }
+    Ok(file)
+}

@@ -1,0 +1,199 @@
+//! The programs that are built from Go modules, and the cache they are kept in.
+//!
+//! A folder below `programs/` holds nothing but `go.mod` and `go.sum`; its `tool` directives name the
+//! packages. What was built once is found again by name, version and content of those two files.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use anyhow::{Context, Result, bail};
+use sha2::{Digest, Sha256};
+use tokio::io::{AsyncBufReadExt, BufReader};
+
+use crate::places::Places;
+use crate::progress::Step;
+use crate::{command, go};
+
+/// One folder below `programs/`: what is built together.
+#[derive(Clone, Copy, Debug)]
+pub struct Source {
+    /// As people call it.
+    pub title: &'static str,
+    /// The folder's name without the version.
+    pub name: &'static str,
+    /// Package path and the file name that its program gets.
+    pub programs: &'static [(&'static str, &'static str)],
+}
+
+/// Kubernetes: the control plane, the node's parts and kubectl.
+pub const KUBERNETES: Source = Source {
+    title: "Kubernetes",
+    name: "kubernetes",
+    programs: &[
+        ("k8s.io/kubernetes/cmd/kube-apiserver", "kube-apiserver"),
+        ("k8s.io/kubernetes/cmd/kube-controller-manager", "kube-controller-manager"),
+        ("k8s.io/kubernetes/cmd/kube-proxy", "kube-proxy"),
+        ("k8s.io/kubernetes/cmd/kube-scheduler", "kube-scheduler"),
+        ("k8s.io/kubernetes/cmd/kubectl", "kubectl"),
+        ("k8s.io/kubernetes/cmd/kubelet", "kubelet"),
+    ],
+};
+
+/// etcd and its two command-line tools.
+pub const ETCD: Source = Source {
+    title: "etcd",
+    name: "etcd",
+    programs: &[
+        ("go.etcd.io/etcd/server/v3", "etcd"),
+        ("go.etcd.io/etcd/etcdctl/v3", "etcdctl"),
+        ("go.etcd.io/etcd/etcdutl/v3", "etcdutl"),
+    ],
+};
+
+/// The cluster's name server.
+pub const COREDNS: Source = Source {
+    title: "CoreDNS",
+    name: "coredns",
+    programs: &[("github.com/coredns/coredns", "coredns")],
+};
+
+/// The S3 server.
+pub const VERSITYGW: Source = Source {
+    title: "the S3 server versitygw",
+    name: "versitygw",
+    programs: &[("github.com/versity/versitygw/cmd/versitygw", "versitygw")],
+};
+
+impl Source {
+    /// The folder with this source's programs, built now unless the cache has them.
+    ///
+    /// # Errors
+    /// If there is no such version, or Go cannot build it.
+    pub async fn programs(&self, version: &str, places: &Places) -> Result<PathBuf> {
+        let recipe = recipe(self.name, version);
+        let key = self.key(&recipe, version)?;
+        let ready = places.programs().join(format!("{}-{version}-{key}", self.name));
+        if !ready.exists() {
+            let step = Step::begin(format!("building {} {version} (once per machine)", self.title));
+            // Moved into place as a whole: a folder of that name is always complete.
+            let scratch = places.programs().join(format!(".building-{}-{version}", self.name));
+            drop(tokio::fs::remove_dir_all(&scratch).await);
+            tokio::fs::create_dir_all(&scratch).await.context("cannot write to the cache")?;
+            self.build(&recipe, version, &scratch, places, &step)
+                .await
+                .with_context(|| format!("cannot build {} {version}", self.title))?;
+            tokio::fs::rename(&scratch, &ready).await.context("cannot write to the cache")?;
+            step.done("");
+        }
+        Ok(ready)
+    }
+
+    fn key(&self, recipe: &Path, version: &str) -> Result<String> {
+        let mut hash = Sha256::new();
+        for file in ["go.mod", "go.sum"] {
+            let path = recipe.join(file);
+            let content = std::fs::read(&path)
+                .with_context(|| format!("no {} {version} here: {} is missing", self.title, path.display()))?;
+            hash.update(content);
+        }
+        hash.update(link_flags(version));
+        Ok(hex(&hash.finalize()).chars().take(12).collect())
+    }
+
+    async fn build(
+        &self,
+        recipe: &Path,
+        version: &str,
+        into: &Path,
+        places: &Places,
+        step: &Step,
+    ) -> Result<()> {
+        let go = go::find(places).await?;
+        let packages: Vec<&str> = self.programs.iter().map(|(package, _)| *package).collect();
+
+        step.detail("fetching modules");
+        let mut list = tool(&go, recipe);
+        list.args(["list", "-deps"]).args(&packages);
+        let total = command::output(&mut list).await?.lines().count();
+
+        let mut build = tool(&go, recipe);
+        build.args(["build", "-v", "-trimpath", "-buildvcs=false", "-ldflags"]);
+        build.arg(link_flags(version)).arg("-o").arg(into).args(&packages);
+        let mut child = build.stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
+        let mut said = Vec::new();
+        if let Some(stderr) = child.stderr.take() {
+            let mut lines = BufReader::new(stderr).lines();
+            while let Some(line) = lines.next_line().await? {
+                said.push(line);
+                step.detail(format!("{} of {total} packages", said.len()));
+            }
+        }
+        if !child.wait().await?.success() {
+            bail!("go build failed: {}", command::tail(&said.join("\n"), 20));
+        }
+        self.rename(into).await
+    }
+
+    /// Go names a program after its package; `go.etcd.io/etcd/server/v3` becomes `server`.
+    async fn rename(&self, folder: &Path) -> Result<()> {
+        for (package, program) in self.programs {
+            let built = package.split('/').rfind(|part| !part.starts_with('v') || part.len() > 2);
+            let built = folder.join(built.unwrap_or(program));
+            if built != folder.join(program) {
+                tokio::fs::rename(&built, folder.join(program)).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn tool(go: &Path, recipe: &Path) -> tokio::process::Command {
+    let mut command = command::command(go);
+    // Static programs, from what go.sum pins, with the toolchain at hand.
+    command.current_dir(recipe).env("CGO_ENABLED", "0").env("GOTOOLCHAIN", "local").env("GOFLAGS", "-mod=readonly");
+    command
+}
+
+/// Strips the programs, and tells Kubernetes its version (without that it says v0.0.0).
+fn link_flags(version: &str) -> String {
+    let mut numbers = version.split('.');
+    let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
+    let package = "k8s.io/component-base/version";
+    format!(
+        "-s -w -X {package}.gitVersion=v{version} -X {package}.gitMajor={major} -X {package}.gitMinor={minor}"
+    )
+}
+
+fn recipe(name: &str, version: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("programs").join(format!("{name}-{version}"))
+}
+
+/// Bytes as people write hashes.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings;
+
+    #[test]
+    fn every_version_that_can_be_chosen_has_its_recipe_with_all_its_programs() {
+        let chosen = (settings::KUBERNETES_VERSIONS.iter().map(|version| (KUBERNETES, *version)))
+            .chain(settings::ETCD_VERSIONS.iter().map(|version| (ETCD, *version)))
+            .chain([(ETCD, settings::CONTROL_PLANE_ETCD)])
+            .chain([(COREDNS, settings::COREDNS_VERSION)])
+            .chain([(VERSITYGW, settings::VERSITYGW_VERSION)]);
+        for (source, version) in chosen {
+            let recipe = recipe(source.name, version);
+            source.key(&recipe, version).unwrap();
+            let text = std::fs::read_to_string(recipe.join("go.mod")).unwrap();
+            for (package, _) in source.programs {
+                assert!(text.contains(package), "{} lacks tool {package}", recipe.display());
+            }
+            assert!(text.contains(&format!(" v{version}")), "{} is not of {version}", recipe.display());
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! What can be chosen about the local cluster, and the versions it is made of.
+//!
+//! Read once at the start from flags and environment; everything else is handed a `Settings`.
+
+use std::net::Ipv4Addr;
+
+use anyhow::{Context, Result, bail};
+
+/// The Kubernetes releases that can be built here; the first is the default.
+pub const KUBERNETES_VERSIONS: [&str; 3] = ["1.37.1", "1.36.4", "1.35.4"];
+/// The etcd below the control plane.
+pub const CONTROL_PLANE_ETCD: &str = "3.6.16";
+/// The etcd releases that exist as images, for the product's stories.
+pub const ETCD_VERSIONS: [&str; 5] = ["3.5.21", "3.5.35", "3.6.10", "3.6.16", "3.7.3"];
+/// The cluster's name server.
+pub const COREDNS_VERSION: &str = "1.15.0";
+/// The S3 server.
+pub const VERSITYGW_VERSION: &str = "1.8.0";
+/// The one node, as `kubectl get nodes` shows it.
+pub const NODE_NAME: &str = "quorate-local";
+/// The DNS domain of Services and Pods.
+pub const CLUSTER_DOMAIN: &str = "cluster.local";
+
+/// The first two numbers of all addresses, unless `QUORATE_CLUSTER_NETWORK` says otherwise.
+pub const DEFAULT_NETWORK: &str = "10.231";
+
+/// What a caller may choose.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// One of [`KUBERNETES_VERSIONS`].
+    pub kubernetes: String,
+    /// The addresses of node, pods and services.
+    pub network: Network,
+}
+
+impl Settings {
+    /// Checks the choices.
+    ///
+    /// # Errors
+    /// Says which value is not possible, and which are.
+    pub fn new(kubernetes: &str, network: &str) -> Result<Self> {
+        if !KUBERNETES_VERSIONS.contains(&kubernetes) {
+            bail!(
+                "Kubernetes {kubernetes:?} cannot be built here: choose one of {}",
+                KUBERNETES_VERSIONS.join(", ")
+            );
+        }
+        Ok(Self { kubernetes: kubernetes.to_owned(), network: Network::new(network)? })
+    }
+}
+
+/// The address plan: one /16, of which the node has one address, services and pods a /20 each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Network {
+    /// The node's address, on the cluster's own bridge.
+    pub node: Ipv4Addr,
+    /// The Service `kubernetes`.
+    pub first_service: Ipv4Addr,
+    /// The Service `kube-dns`.
+    pub dns: Ipv4Addr,
+    /// The range of Service addresses.
+    pub services: String,
+    /// The range of Pod addresses.
+    pub pods: String,
+    /// All of it.
+    pub whole: String,
+}
+
+impl Network {
+    fn new(first_two: &str) -> Result<Self> {
+        let wrong = || {
+            format!(
+                "network {first_two:?} is not possible: write the first two numbers of a private /16, such as {DEFAULT_NETWORK}"
+            )
+        };
+        let (a, b) = first_two.split_once('.').with_context(wrong)?;
+        let a: u8 = a.parse().with_context(wrong)?;
+        let b: u8 = b.parse().with_context(wrong)?;
+        if !Ipv4Addr::new(a, b, 0, 1).is_private() {
+            bail!(wrong());
+        }
+        Ok(Self {
+            node: Ipv4Addr::new(a, b, 0, 1),
+            first_service: Ipv4Addr::new(a, b, 16, 1),
+            dns: Ipv4Addr::new(a, b, 16, 10),
+            services: format!("{a}.{b}.16.0/20"),
+            pods: format!("{a}.{b}.32.0/20"),
+            whole: format!("{a}.{b}.0.0/16"),
+        })
+    }
+
+    /// True for an address (or route destination) of the pods' range.
+    #[must_use]
+    pub fn is_pod(&self, address: Ipv4Addr) -> bool {
+        let [a, b, c, _] = address.octets();
+        let [node_a, node_b, _, _] = self.node.octets();
+        a == node_a && b == node_b && c & 0xf0 == 32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kubernetes_release_that_cannot_be_built_is_refused_with_the_possible_ones() {
+        let error = Settings::new("1.30.0", DEFAULT_NETWORK).unwrap_err().to_string();
+        assert!(error.contains("1.30.0") && error.contains("1.36.4"), "{error}");
+    }
+
+    #[test]
+    fn a_network_is_the_first_two_numbers_of_a_private_range() {
+        for wrong in ["", "10", "10.999", "8.8", "ten.two"] {
+            let error = Settings::new("1.37.1", wrong).unwrap_err().to_string();
+            assert!(error.contains("10.231"), "{wrong}: {error}");
+        }
+        assert_eq!(Settings::new("1.37.1", "172.20").unwrap().network.pods, "172.20.32.0/20");
+    }
+
+    #[test]
+    fn pods_are_told_from_services_by_their_address() {
+        let network = Settings::new("1.37.1", "10.231").unwrap().network;
+        assert!(network.is_pod(Ipv4Addr::new(10, 231, 32, 7)));
+        assert!(network.is_pod(Ipv4Addr::new(10, 231, 47, 255)));
+        assert!(!network.is_pod(Ipv4Addr::new(10, 231, 16, 10)));
+        assert!(!network.is_pod(network.node));
+    }
+}

@@ -1,0 +1,138 @@
+//! Starting the cluster: the order of things, and nothing else.
+//!
+//! Every step looks first and does only what is missing, so `up` on a running cluster changes nothing, and
+//! `up` on a damaged one mends it.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{Node, ServiceAccount};
+use kube::{Api, Client};
+
+use crate::images::catalog;
+use crate::kubectl::Kubectl;
+use crate::parts::{self, Plan};
+use crate::places::Places;
+use crate::processes::{Daemon, Ensured, must_run};
+use crate::programs::{ETCD, KUBERNETES};
+use crate::progress::{Step, say};
+use crate::settings::{CONTROL_PLANE_ETCD, NODE_NAME, Settings};
+use crate::{kubeconfig, leftovers, machine, network, pki, reset, sysctls, wait};
+
+/// Makes the cluster run and waits until it does.
+///
+/// # Errors
+/// If a part cannot be had, started, or does not become ready in time.
+pub async fn up(settings: &Settings, places: &Places) -> Result<()> {
+    machine::prepare().await?;
+    let kubernetes = KUBERNETES.programs(&settings.kubernetes, places).await?;
+    let etcd = ETCD.programs(CONTROL_PLANE_ETCD, places).await?;
+    let coredns = catalog::image(catalog::COREDNS, places).await?;
+    let pause = catalog::image(catalog::PAUSE, places).await?;
+
+    if places.state().exists() && !leftovers::is_alive(places) {
+        say("  a predecessor was killed and left things behind; removing them");
+        leftovers::remove(places, &settings.network).await?;
+    }
+    sysctls::remember(places)?;
+    sysctls::allow_forwarding()?;
+    network::ensure(&settings.network).await?;
+    pki::ensure(places, &settings.network)?;
+    kubeconfig::write_all(places, &settings.network)?;
+
+    let plan = Plan { settings, places, kubernetes, etcd };
+    ensure(&plan, &parts::etcd::daemon(&plan)?).await?;
+    ensure(&plan, &parts::containerd::daemon(&plan)?).await?;
+    ensure(&plan, &parts::apiserver::daemon(&plan)?).await?;
+    let import_images = async {
+        containerd_answers(places).await?;
+        pause.import(places).await?;
+        coredns.import(places).await
+    };
+    let (client, imported) = tokio::join!(api_answers(places), import_images);
+    let client = client?;
+    imported?;
+
+    let node_parts = [
+        parts::controller_manager::daemon(&plan)?,
+        parts::scheduler::daemon(&plan)?,
+        parts::kubelet::daemon(&plan)?,
+        parts::kube_proxy::daemon(&plan)?,
+        parts::volumes::daemon(&plan)?,
+    ];
+    for daemon in &node_parts {
+        ensure(&plan, daemon).await?;
+    }
+    let kubectl = Kubectl::admin(&settings.kubernetes, places).await?;
+    kubectl.apply(&manifests(settings)).await.context("cannot apply the base manifests")?;
+    ready(places, &client).await?;
+    reset::remember_baseline(&client, places).await
+}
+
+async fn ensure(plan: &Plan<'_>, daemon: &Daemon) -> Result<()> {
+    if daemon.ensure(plan.places).await? == Ensured::Started {
+        say(&format!("  started {}", daemon.part));
+    }
+    Ok(())
+}
+
+/// What a fresh cluster holds: rights of the node's parts, the name server, the StorageClass.
+pub(crate) fn manifests(settings: &Settings) -> String {
+    include_str!("../manifests/base.yaml")
+        .replace("@DNS_ADDRESS@", &settings.network.dns.to_string())
+        .replace("@COREDNS_IMAGE@", catalog::COREDNS)
+}
+
+async fn containerd_answers(places: &Places) -> Result<()> {
+    wait::until("containerd to listen", Duration::from_secs(30), || async {
+        must_run(places, parts::containerd::NAME)?;
+        tokio::net::UnixStream::connect(places.containerd_socket()).await?;
+        Ok(())
+    })
+    .await
+}
+
+async fn api_answers(places: &Places) -> Result<Client> {
+    let client = kubeconfig::client(places, "admin").await?;
+    wait::until("the API to be ready", Duration::from_secs(90), || async {
+        must_run(places, parts::etcd::NAME)?;
+        must_run(places, parts::apiserver::NAME)?;
+        let request = http::Request::get("/readyz").body(Vec::new())?;
+        client.request_text(request).await.context("/readyz")?;
+        Ok(())
+    })
+    .await?;
+    Ok(client)
+}
+
+/// The node takes pods, names resolve, and a namespace can run pods.
+async fn ready(places: &Places, client: &Client) -> Result<()> {
+    let step = Step::begin("waiting for the node and the name server");
+    let nodes = Api::<Node>::all(client.clone());
+    let deployments = Api::<Deployment>::namespaced(client.clone(), "kube-system");
+    let accounts = Api::<ServiceAccount>::namespaced(client.clone(), "default");
+    wait::until("the node to be Ready and CoreDNS to be available", Duration::from_secs(120), || async {
+        for part in [parts::kubelet::NAME, parts::controller_manager::NAME, parts::kube_proxy::NAME] {
+            must_run(places, part)?;
+        }
+        for part in [parts::scheduler::NAME, parts::volumes::NAME, parts::containerd::NAME] {
+            must_run(places, part)?;
+        }
+        let node = nodes.get(NODE_NAME).await.context("no node yet")?;
+        let conditions = node.status.and_then(|status| status.conditions).unwrap_or_default();
+        let ready = conditions.iter().find(|condition| condition.type_ == "Ready");
+        if ready.is_none_or(|ready| ready.status != "True") {
+            bail!("the node is not Ready: {}", ready.and_then(|ready| ready.message.as_deref()).unwrap_or("no word"));
+        }
+        let coredns = deployments.get("coredns").await.context("no CoreDNS yet")?;
+        if coredns.status.and_then(|status| status.available_replicas).unwrap_or_default() < 1 {
+            bail!("CoreDNS has no available replica");
+        }
+        accounts.get("default").await.context("no default service account yet")?;
+        Ok(())
+    })
+    .await?;
+    step.done("");
+    Ok(())
+}
