@@ -48,12 +48,11 @@ cluster-test: prerequisites ## The local cluster's own tests: start, end, crash,
 	@echo "== the local cluster comes, goes and survives crashes"
 	@$(CARGO) test --quiet --locked --package quorate-cluster --test lifecycle -- --test-threads 1
 
-cluster-versions: prerequisites ## Start the local cluster once with every Kubernetes it knows (long)
-	@for version in 1.35.4 1.36.4 1.37.1; do \
+cluster-versions: prerequisites ## The stories on every Kubernetes the local cluster knows (long)
+	@for version in $$($(CLUSTER) versions); do \
 		$(CLUSTER) down; \
 		$(CLUSTER) --kubernetes $$version up; \
-		QUORATE_CLUSTER_KUBERNETES=$$version $(CLUSTER) images; \
-		QUORATE_CLUSTER_KUBERNETES=$$version $(CARGO) test --locked --package quorate --test stories -- --test-threads 4; \
+		$(MAKE) stories; \
 	done
 
 ##@ The local cluster
@@ -81,7 +80,7 @@ s3: prerequisites ## Start an S3 server in it and print its endpoint
 
 ##@ The product
 .PHONY: install crds manifests
-install: prerequisites ## Build the operator and install it (current kubeconfig, else the local cluster)
+install: prerequisites ## Install this checkout into the cluster of the current kubeconfig, else into the local one
 	@$(CLUSTER) install
 
 crds: prerequisites ## Write crds/ from the types

@@ -71,7 +71,10 @@ fn the_files_in_crds_are_those_that_the_program_writes() {
         let name = crd::file_name(&definition);
         let text = format!("---\n{}", manifests::document(&definition).unwrap());
         let there = fs::read_to_string(root().join("crds").join(&name)).unwrap_or_default();
-        assert!(there == text, "crds/{name} is out of date; {MEND}");
+        assert!(
+            there == text,
+            "crds/{name} is out of date; run `make crds` and commit the result"
+        );
         expected.push(name);
     }
     expected.sort();

@@ -29,7 +29,11 @@ pub async fn output(command: &mut Command) -> Result<String> {
         .with_context(|| format!("cannot start `{shown}`"))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
-        bail!("`{shown}` ended with {}: {}", output.status, tail(&said, 20));
+        bail!(
+            "`{shown}` ended with {}: {}",
+            output.status,
+            tail(&said, 20)
+        );
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
@@ -58,10 +62,17 @@ pub async fn feed(command: &mut Command, input: &[u8]) -> Result<String> {
         Some(mut stdin) => stdin.write_all(input).await,
         None => Ok(()),
     };
-    let output = child.wait_with_output().await.with_context(|| format!("lost `{shown}`"))?;
+    let output = child
+        .wait_with_output()
+        .await
+        .with_context(|| format!("lost `{shown}`"))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
-        bail!("`{shown}` ended with {}: {}", output.status, tail(&said, 20));
+        bail!(
+            "`{shown}` ended with {}: {}",
+            output.status,
+            tail(&said, 20)
+        );
     }
     written.with_context(|| format!("`{shown}` did not read its input"))?;
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())

@@ -1,7 +1,8 @@
 //! Writing files so that a reader never sees half of one, and nobody is woken by a write that changes nothing.
 
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
+use std::fs::{OpenOptions, Permissions};
+use std::io::Write;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -23,16 +24,22 @@ pub fn write_private(path: &Path, content: impl AsRef<[u8]>) -> Result<()> {
 }
 
 fn write_with(path: &Path, content: &[u8], mode: u32) -> Result<()> {
-    if std::fs::read(path).is_ok_and(|present| present == content) {
-        return Ok(());
-    }
     let write = || {
+        if std::fs::read(path).is_ok_and(|present| present == content) {
+            return std::fs::set_permissions(path, Permissions::from_mode(mode));
+        }
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder)?;
         }
         let scratch = path.with_extension("new");
-        std::fs::write(&scratch, content)?;
-        std::fs::set_permissions(&scratch, Permissions::from_mode(mode))?;
+        drop(std::fs::remove_file(&scratch));
+        // With its mode from the first moment: a key must not be readable for a while.
+        let mut file = OpenOptions::new()
+            .create_new(true)
+            .write(true)
+            .mode(mode)
+            .open(&scratch)?;
+        file.write_all(content)?;
         std::fs::rename(&scratch, path)
     };
     write().with_context(|| format!("cannot write {}", path.display()))

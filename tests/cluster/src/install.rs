@@ -20,10 +20,9 @@ pub const NAMESPACE: &str = "quorate-system";
 /// # Errors
 /// If the image cannot be built, or the operator does not become ready.
 pub async fn install(settings: &Settings, places: &Places) -> Result<Kubectl> {
-    let local = Kubectl::admin(&settings.kubernetes, places).await?;
     match current_kubeconfig() {
         Some(path) if !is_local(&path, settings) => {
-            let kubectl = Kubectl { kubeconfig: path, ..local };
+            let kubectl = Kubectl::of_user(path, settings, places).await?;
             say(&format!(
                 "  installing into the cluster of {}; it must be able to pull the image {} (build it with the Dockerfile)",
                 kubectl.kubeconfig.display(),
@@ -33,6 +32,7 @@ pub async fn install(settings: &Settings, places: &Places) -> Result<Kubectl> {
             Ok(kubectl)
         }
         Some(_) | None => {
+            let local = Kubectl::admin(&settings.kubernetes, places).await?;
             install_local(settings, places, &local).await?;
             Ok(local)
         }
@@ -45,12 +45,26 @@ pub async fn install(settings: &Settings, places: &Places) -> Result<Kubectl> {
 /// As [`install`].
 pub async fn install_local(settings: &Settings, places: &Places, kubectl: &Kubectl) -> Result<()> {
     up::up(settings, places).await?;
-    let fresh = catalog::image(catalog::QUORATE, places).await?.import(places).await?;
-    let running = kubectl.run(&["--namespace", NAMESPACE, "get", "deployment", "quorate"]).await.is_ok();
+    let fresh = catalog::image(catalog::QUORATE, places)
+        .await?
+        .import(places)
+        .await?;
+    let running = kubectl
+        .run(&["--namespace", NAMESPACE, "get", "deployment", "quorate"])
+        .await
+        .is_ok();
     apply(kubectl).await?;
     if fresh && running {
         // The image has a new content under its old name, which a Deployment does not notice.
-        kubectl.run(&["--namespace", NAMESPACE, "rollout", "restart", "deployment/quorate"]).await?;
+        kubectl
+            .run(&[
+                "--namespace",
+                NAMESPACE,
+                "rollout",
+                "restart",
+                "deployment/quorate",
+            ])
+            .await?;
         rolled_out(kubectl).await?;
     }
     Ok(())
@@ -58,14 +72,24 @@ pub async fn install_local(settings: &Settings, places: &Places, kubectl: &Kubec
 
 async fn apply(kubectl: &Kubectl) -> Result<()> {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/install.yaml");
-    kubectl.apply_file(&manifest).await.context("cannot apply deploy/install.yaml")?;
+    kubectl
+        .apply_file(&manifest)
+        .await
+        .context("cannot apply deploy/install.yaml")?;
     rolled_out(kubectl).await
 }
 
 async fn rolled_out(kubectl: &Kubectl) -> Result<()> {
     let step = Step::begin("waiting for the operator");
     kubectl
-        .run(&["--namespace", NAMESPACE, "rollout", "status", "deployment/quorate", "--timeout=120s"])
+        .run(&[
+            "--namespace",
+            NAMESPACE,
+            "rollout",
+            "status",
+            "deployment/quorate",
+            "--timeout=120s",
+        ])
         .await
         .context("the operator does not become ready")?;
     step.done("its Deployment is complete");
@@ -84,8 +108,13 @@ fn is_local(path: &Path, settings: &Settings) -> bool {
     let own = kubeconfig::server(&settings.network);
     Kubeconfig::read_from(path).is_ok_and(|config| {
         let current = config.current_context.unwrap_or_default();
-        let context = config.contexts.into_iter().find(|context| context.name == current);
-        let cluster = context.and_then(|context| context.context).map(|context| context.cluster);
+        let context = config
+            .contexts
+            .into_iter()
+            .find(|context| context.name == current);
+        let cluster = context
+            .and_then(|context| context.context)
+            .map(|context| context.cluster);
         config.clusters.into_iter().any(|named| {
             Some(&named.name) == cluster.as_ref()
                 && named.cluster.and_then(|cluster| cluster.server).as_ref() == Some(&own)

@@ -1,5 +1,7 @@
 //! The kubeconfig files: one per user of the API, with everything inside, so that they can be copied.
 
+use std::path::PathBuf;
+
 use anyhow::{Context, Result};
 use k8s_openapi::ByteString;
 use serde_json::json;
@@ -20,15 +22,22 @@ pub fn server(network: &Network) -> String {
 /// # Errors
 /// If a certificate is missing or a file cannot be written.
 pub fn write_all(places: &Places, network: &Network) -> Result<()> {
-    for (user, _, _) in pki::USERS {
+    for (user, _, _) in pki::users() {
         let path = places.kubeconfig(user);
-        files::write_private(&path, serde_json::to_string_pretty(&content(places, network, user)?)?)?;
+        files::write_private(
+            &path,
+            serde_json::to_string_pretty(&content(places, network, user)?)?,
+        )?;
     }
     Ok(())
 }
 
 fn content(places: &Places, network: &Network, user: &str) -> Result<serde_json::Value> {
-    let read = |path| std::fs::read(&path).map(ByteString).with_context(|| format!("cannot read {path:?}"));
+    let read = |path: PathBuf| {
+        std::fs::read(&path)
+            .map(ByteString)
+            .with_context(|| format!("cannot read {}", path.display()))
+    };
     let pair = pki::pair(places, user);
     let ca = read(pki::pair(places, "ca").cert)?;
     Ok(json!({
@@ -47,7 +56,7 @@ fn content(places: &Places, network: &Network, user: &str) -> Result<serde_json:
     }))
 }
 
-/// A client for the API as one of [`pki::USERS`].
+/// A client for the API as one of [`pki::users`].
 ///
 /// # Errors
 /// If there is no cluster.

@@ -6,6 +6,7 @@ use anyhow::Result;
 use tokio::process::Command;
 
 use crate::places::Places;
+use crate::settings::Settings;
 use crate::{command, programs};
 
 /// A kubectl and the kubeconfig it works with.
@@ -24,7 +25,36 @@ impl Kubectl {
     /// If it cannot be built.
     pub async fn admin(kubernetes: &str, places: &Places) -> Result<Self> {
         let built = programs::KUBERNETES.programs(kubernetes, places).await?;
-        Ok(Self { program: built.join("kubectl"), kubeconfig: places.kubeconfig("admin") })
+        Ok(Self {
+            program: built.join("kubectl"),
+            kubeconfig: places.kubeconfig("admin"),
+        })
+    }
+
+    /// The user's own kubectl for a cluster of theirs, or ours if there is none.
+    ///
+    /// # Errors
+    /// If it cannot be built.
+    pub async fn of_user(
+        kubeconfig: PathBuf,
+        settings: &Settings,
+        places: &Places,
+    ) -> Result<Self> {
+        let own = command::run("kubectl", &["version", "--client"])
+            .await
+            .is_ok();
+        let program = if own {
+            PathBuf::from("kubectl")
+        } else {
+            programs::KUBERNETES
+                .programs(&settings.kubernetes, places)
+                .await?
+                .join("kubectl")
+        };
+        Ok(Self {
+            program,
+            kubeconfig,
+        })
     }
 
     /// A command that is ready but for its arguments.
@@ -49,9 +79,16 @@ impl Kubectl {
     /// With what kubectl said, if it did not succeed.
     pub async fn apply(&self, manifests: &str) -> Result<()> {
         let mut apply = self.command();
-        apply.args(["apply", "--server-side", "--force-conflicts", "--field-manager=quorate-cluster"]);
+        apply.args([
+            "apply",
+            "--server-side",
+            "--force-conflicts",
+            "--field-manager=quorate-cluster",
+        ]);
         apply.args(["--filename", "-"]);
-        command::feed(&mut apply, manifests.as_bytes()).await.map(drop)
+        command::feed(&mut apply, manifests.as_bytes())
+            .await
+            .map(drop)
     }
 
     /// Applies a file, the way a user would.

@@ -13,7 +13,7 @@ use crate::parts::{containerd, kubelet};
 use crate::places::Places;
 use crate::processes::{self, Process};
 use crate::settings::Network;
-use crate::{network, sysctls, volumes, wait};
+use crate::{cgroups, network, sysctls, volumes, wait};
 
 /// Removes all of it.
 ///
@@ -47,8 +47,10 @@ async fn end_parts(places: &Places) -> Result<()> {
 /// The processes inside containers carry no mark of ours, but they live in our cgroup.
 async fn end_containers() -> Result<()> {
     wait::until("the containers to end", Duration::from_secs(20), || async {
-        let inside = own_cgroups().iter().flat_map(|cgroup| pids_below(cgroup)).collect::<Vec<_>>();
-        let inside: Vec<Process> = inside.into_iter().filter_map(Process::open).collect();
+        let inside = cgroups::own()
+            .into_iter()
+            .flat_map(|own| cgroups::pids(&own));
+        let inside: Vec<Process> = inside.filter_map(Process::open).collect();
         if inside.is_empty() {
             return Ok(());
         }
@@ -58,31 +60,17 @@ async fn end_containers() -> Result<()> {
     .await
 }
 
-fn own_cgroups() -> Vec<PathBuf> {
-    let trees = kubelet::hierarchies().into_iter();
-    trees.map(|tree| tree.join(kubelet::CGROUP)).filter(|own| own.exists()).collect()
-}
-
-/// A cgroup and all below it, the deepest first.
-fn tree(cgroup: &Path) -> Vec<PathBuf> {
-    let inside = std::fs::read_dir(cgroup).into_iter().flatten().flatten();
-    let children = inside.map(|entry| entry.path()).filter(|path| path.is_dir());
-    children.flat_map(|child| tree(&child)).chain([cgroup.to_owned()]).collect()
-}
-
-fn pids_below(cgroup: &Path) -> Vec<i32> {
-    let lists = tree(cgroup).into_iter();
-    let lists = lists.filter_map(|folder| std::fs::read_to_string(folder.join("cgroup.procs")).ok());
-    lists.flat_map(|list| list.lines().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect()
-}
-
 async fn remove_cgroups() -> Result<()> {
-    wait::until("the pods' cgroups to be removable", Duration::from_secs(10), || async {
-        for folder in own_cgroups().iter().flat_map(|own| tree(own)) {
-            std::fs::remove_dir(&folder).with_context(|| format!("{}", folder.display()))?;
-        }
-        Ok(())
-    })
+    wait::until(
+        "the pods' cgroups to be removable",
+        Duration::from_secs(10),
+        || async {
+            for folder in cgroups::own().iter().flat_map(|own| cgroups::below(own)) {
+                std::fs::remove_dir(&folder).with_context(|| format!("{}", folder.display()))?;
+            }
+            Ok(())
+        },
+    )
     .await
 }
 
@@ -120,7 +108,9 @@ fn remove_strays(places: &Places) -> Result<()> {
     let results = Path::new("/var/lib/cni/results");
     let sandboxes: Vec<String> = names_in(results)
         .filter_map(|name| {
-            let rest = name.strip_prefix(containerd::CNI_NETWORK)?.strip_prefix('-')?;
+            let rest = name
+                .strip_prefix(containerd::CNI_NETWORK)?
+                .strip_prefix('-')?;
             Some(rest.split_once('-')?.0.to_owned())
         })
         .collect();
@@ -131,7 +121,9 @@ fn remove_strays(places: &Places) -> Result<()> {
     remove_from(Path::new("/var/log/containers"), |link| {
         std::fs::read_link(link).is_ok_and(|target| target.starts_with(places.state()))
     })?;
-    let shims = places.containerd("state").join("io.containerd.runtime.v2.task/k8s.io");
+    let shims = places
+        .containerd("state")
+        .join("io.containerd.runtime.v2.task/k8s.io");
     for shim in names_in(&shims) {
         let address = std::fs::read_to_string(shims.join(shim).join("address")).unwrap_or_default();
         if let Some(socket) = address.trim().strip_prefix("unix://") {

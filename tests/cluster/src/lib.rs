@@ -16,6 +16,7 @@
 //!
 //! Nothing here knows the product, except `install` and `demo`, which put this checkout into the cluster.
 
+pub mod cgroups;
 pub mod command;
 pub mod demo;
 pub mod down;

@@ -37,7 +37,11 @@ pub async fn prepare() -> Result<()> {
 
 /// The packages whose proof is not there.
 fn missing(packages: &[(&'static str, &str)]) -> Vec<&'static str> {
-    packages.iter().filter(|(_, proof)| !Path::new(proof).exists()).map(|(name, _)| *name).collect()
+    packages
+        .iter()
+        .filter(|(_, proof)| !Path::new(proof).exists())
+        .map(|(name, _)| *name)
+        .collect()
 }
 
 /// Installs Debian packages, if any are named.
@@ -52,18 +56,26 @@ pub async fn install(packages: &[&str]) -> Result<()> {
     if !Path::new("/usr/bin/apt-get").exists() {
         bail!("missing: {list}. There is no apt-get here to install them: install them by hand");
     }
-    say(&format!("  missing on this machine: {list}; installing them with apt-get"));
+    say(&format!(
+        "  missing on this machine: {list}; installing them with apt-get"
+    ));
     let step = Step::begin("installing packages");
-    apt(&["update", "-qq"]).await.context("the package lists cannot be read")?;
+    apt(&["update", "-qq"])
+        .await
+        .context("the package lists cannot be read")?;
     let mut install = vec!["install", "-y", "-qq", "--no-install-recommends"];
     install.extend(packages);
-    apt(&install).await.with_context(|| format!("cannot install {list}"))?;
+    apt(&install)
+        .await
+        .with_context(|| format!("cannot install {list}"))?;
     step.done(&list);
     Ok(())
 }
 
 async fn apt(args: &[&str]) -> Result<()> {
     let mut apt = command::command("apt-get");
-    apt.args(args).env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null());
+    apt.args(args)
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .stdin(Stdio::null());
     command::output(&mut apt).await.map(drop)
 }

@@ -9,19 +9,19 @@ use clap::{Parser, Subcommand};
 use quorate_cluster::images::catalog;
 use quorate_cluster::places::Places;
 use quorate_cluster::progress::say;
-use quorate_cluster::settings::{DEFAULT_NETWORK, KUBERNETES_VERSIONS, Settings};
+use quorate_cluster::settings::{Choice, KUBERNETES_VERSIONS, Settings};
 use quorate_cluster::{demo, down, install, processes, programs, reset, s3, up, volumes};
 
 /// A real single-node Kubernetes on this machine, for Quorate's demo and tests.
 #[derive(Parser)]
 #[command(name = "quorate-cluster", version)]
 struct Arguments {
-    /// The Kubernetes release: 1.37.1, 1.36.4 or 1.35.4.
-    #[arg(long, global = true, env = "QUORATE_CLUSTER_KUBERNETES", default_value = KUBERNETES_VERSIONS[0])]
-    kubernetes: String,
-    /// The first two numbers of all addresses of the cluster.
-    #[arg(long, global = true, env = "QUORATE_CLUSTER_NETWORK", default_value = DEFAULT_NETWORK)]
-    network: String,
+    /// The Kubernetes release; that of the cluster that is there, or else the newest.
+    #[arg(long, global = true, env = "QUORATE_CLUSTER_KUBERNETES", value_parser = KUBERNETES_VERSIONS)]
+    kubernetes: Option<String>,
+    /// The first two numbers of all addresses of the cluster; 10.231 if nothing is said.
+    #[arg(long, global = true, env = "QUORATE_CLUSTER_NETWORK")]
+    network: Option<String>,
     #[command(subcommand)]
     wish: Wish,
 }
@@ -38,6 +38,8 @@ enum Wish {
     Kubeconfig,
     /// Print the folder of the programs of Kubernetes, kubectl among them.
     Programs,
+    /// Print the Kubernetes releases that can be chosen.
+    Versions,
     /// Build images and import them into the cluster: the named ones, or all.
     Images {
         /// Names as manifests write them.
@@ -45,7 +47,7 @@ enum Wish {
     },
     /// Start the S3 server in the cluster and print its endpoint.
     S3,
-    /// Build the operator and install it into the cluster of the current kubeconfig.
+    /// Install the operator of this checkout into the cluster of the current kubeconfig, else into the local one.
     Install,
     /// Start the cluster, install the operator, and show what it can do.
     Demo,
@@ -66,18 +68,40 @@ async fn main() -> ExitCode {
 }
 
 async fn run(arguments: Arguments) -> Result<()> {
-    let settings = Settings::new(&arguments.kubernetes, &arguments.network)?;
     let places = Places::from_environment()?;
+    let chosen = Choice {
+        kubernetes: arguments.kubernetes,
+        network: arguments.network,
+    };
     drop(rustls::crypto::ring::default_provider().install_default());
     match arguments.wish {
         Wish::Kubeconfig => print(&places.kubeconfig("admin").display().to_string()),
+        Wish::Versions => print(&KUBERNETES_VERSIONS.join("\n")),
         Wish::Programs => {
-            let folder = programs::KUBERNETES.programs(&settings.kubernetes, &places).await?;
+            let settings = Settings::read(&chosen, &places)?;
+            let folder = programs::KUBERNETES
+                .programs(&settings.kubernetes, &places)
+                .await?;
             print(&folder.display().to_string())
         }
         Wish::Volumes => volumes::serve(&places).await,
-        wish @ (Wish::Up | Wish::Down | Wish::Reset | Wish::Images { .. } | Wish::S3 | Wish::Install | Wish::Demo) => {
-            let _lock = processes::lock(&places.lock(), || say("  waiting for another quorate-cluster to finish"))?;
+        wish @ (Wish::Up
+        | Wish::Down
+        | Wish::Reset
+        | Wish::Images { .. }
+        | Wish::S3
+        | Wish::Install
+        | Wish::Demo) => {
+            let _lock = processes::lock(&places.lock(), || {
+                say("  waiting for another quorate-cluster to finish");
+            })?;
+            // `down` removes whatever is there, so it has nothing to choose.
+            let chosen = if matches!(wish, Wish::Down) {
+                Choice::default()
+            } else {
+                chosen
+            };
+            let settings = Settings::read(&chosen, &places)?;
             change(wish, &settings, &places).await
         }
     }
@@ -94,7 +118,11 @@ async fn change(wish: Wish, settings: &Settings, places: &Places) -> Result<()> 
         Wish::Down => down::down(settings, places).await,
         Wish::Reset => reset::reset(settings, places).await,
         Wish::Images { names } => {
-            let names = if names.is_empty() { catalog::names() } else { names };
+            let names = if names.is_empty() {
+                catalog::names()
+            } else {
+                names
+            };
             for name in names {
                 catalog::image(&name, places).await?.import(places).await?;
             }
@@ -103,7 +131,7 @@ async fn change(wish: Wish, settings: &Settings, places: &Places) -> Result<()> 
         Wish::S3 => print(&s3::ensure(settings, places).await?.endpoint),
         Wish::Install => install::install(settings, places).await.map(drop),
         Wish::Demo => demo::demo(settings, places).await,
-        Wish::Kubeconfig | Wish::Programs | Wish::Volumes => Ok(()),
+        Wish::Kubeconfig | Wish::Programs | Wish::Versions | Wish::Volumes => Ok(()),
     }
 }
 

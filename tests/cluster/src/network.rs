@@ -17,7 +17,11 @@ use crate::{command, wait};
 /// The bridge's name.
 pub const BRIDGE: &str = "quorate0";
 /// What kube-proxy writes its rules into, and what stories cut pods off with.
-const TABLES: [(&str, &str); 3] = [("ip", "kube-proxy"), ("ip6", "kube-proxy"), ("inet", CUT_TABLE)];
+const TABLES: [(&str, &str); 3] = [
+    ("ip", "kube-proxy"),
+    ("ip6", "kube-proxy"),
+    ("inet", CUT_TABLE),
+];
 /// The table of the pods that a story has cut off.
 pub const CUT_TABLE: &str = "quorate-cut";
 
@@ -30,10 +34,26 @@ pub async fn ensure(network: &Network) -> Result<()> {
         refuse_taken_range(network).await?;
         ip(&["link", "add", BRIDGE, "type", "bridge"]).await?;
     }
-    ip(&["address", "replace", &format!("{}/32", network.node), "dev", BRIDGE]).await?;
+    ip(&[
+        "address",
+        "replace",
+        &format!("{}/32", network.node),
+        "dev",
+        BRIDGE,
+    ])
+    .await?;
     ip(&["link", "set", BRIDGE, "up"]).await?;
     let node = network.node.to_string();
-    ip(&["route", "replace", &network.services, "dev", BRIDGE, "src", &node]).await
+    ip(&[
+        "route",
+        "replace",
+        &network.services,
+        "dev",
+        BRIDGE,
+        "src",
+        &node,
+    ])
+    .await
 }
 
 /// Removes the rules, the bridge with its route, and what is left of the pods' links.
@@ -44,7 +64,10 @@ pub async fn remove(network: &Network) -> Result<()> {
     if Path::new("/usr/sbin/nft").exists() {
         let tables = command::output(command::command("nft").args(["list", "tables"])).await?;
         for (family, table) in TABLES {
-            if tables.lines().any(|line| line == format!("table {family} {table}")) {
+            if tables
+                .lines()
+                .any(|line| line == format!("table {family} {table}"))
+            {
                 command::run("nft", &["delete", "table", family, table]).await?;
             }
         }
@@ -53,12 +76,16 @@ pub async fn remove(network: &Network) -> Result<()> {
         ip(&["link", "delete", BRIDGE]).await?;
     }
     // A pod's link goes with its network namespace, which the kernel takes down a moment later.
-    let vanished = wait::until("the pods' links to vanish", Duration::from_secs(5), || async {
-        match pod_links(network).await?.first() {
-            Some(link) => bail!("{link} is still there"),
-            None => Ok(()),
-        }
-    });
+    let vanished = wait::until(
+        "the pods' links to vanish",
+        Duration::from_secs(5),
+        || async {
+            match pod_links(network).await?.first() {
+                Some(link) => bail!("{link} is still there"),
+                None => Ok(()),
+            }
+        },
+    );
     if vanished.await.is_err() {
         for link in pod_links(network).await? {
             ip(&["link", "delete", &link]).await?;
@@ -74,7 +101,9 @@ fn bridge_exists() -> bool {
 /// The host's ends of the pods' links: those that carry a route to a pod.
 async fn pod_links(network: &Network) -> Result<Vec<String>> {
     let routes = routes().await?;
-    let to_pods = routes.iter().filter(|(to, _)| to.is_some_and(|to| network.is_pod(to)));
+    let to_pods = routes
+        .iter()
+        .filter(|(to, _)| to.is_some_and(|to| network.is_pod(to)));
     Ok(to_pods.map(|(_, link)| link.clone()).collect())
 }
 
@@ -94,14 +123,19 @@ async fn refuse_taken_range(network: &Network) -> Result<()> {
 
 /// Destination and device of every route.
 async fn routes() -> Result<Vec<(Option<Ipv4Addr>, String)>> {
-    let listed = command::output(command::command("ip").args(["-json", "-4", "route", "show"])).await?;
-    let listed: Vec<Value> = serde_json::from_str(listed.trim()).context("`ip -json route` is not JSON")?;
+    let listed =
+        command::output(command::command("ip").args(["-json", "-4", "route", "show"])).await?;
+    let listed: Vec<Value> =
+        serde_json::from_str(listed.trim()).context("`ip -json route` is not JSON")?;
     let word = |route: &Value, key: &str| route.get(key).and_then(Value::as_str).map(str::to_owned);
     Ok(listed
         .iter()
         .map(|route| {
             let to = word(route, "dst").unwrap_or_default();
-            let to = to.split('/').next().and_then(|address| address.parse().ok());
+            let to = to
+                .split('/')
+                .next()
+                .and_then(|address| address.parse().ok());
             (to, word(route, "dev").unwrap_or_default())
         })
         .collect())

@@ -21,6 +21,18 @@ use crate::files;
 use crate::places::Places;
 use crate::settings::Settings;
 
+/// All parts, in the order in which they start.
+pub const NAMES: [&str; 8] = [
+    etcd::NAME,
+    containerd::NAME,
+    apiserver::NAME,
+    controller_manager::NAME,
+    scheduler::NAME,
+    kubelet::NAME,
+    kube_proxy::NAME,
+    volumes::NAME,
+];
+
 /// What a part needs to know to say how it runs.
 #[derive(Debug)]
 pub struct Plan<'a> {

@@ -28,19 +28,37 @@ pub struct Pair {
 #[must_use]
 pub fn pair(places: &Places, name: &str) -> Pair {
     let folder = places.pki();
-    Pair { cert: folder.join(format!("{name}.crt")), key: folder.join(format!("{name}.key")) }
+    Pair {
+        cert: folder.join(format!("{name}.crt")),
+        key: folder.join(format!("{name}.key")),
+    }
 }
 
-/// The users with a kubeconfig: name, and the groups they belong to.
-pub const USERS: [(&str, &str, &str); 6] = [
-    ("admin", "admin", "system:masters"),
-    ("controller-manager", "system:kube-controller-manager", ""),
-    ("scheduler", "system:kube-scheduler", ""),
-    ("kubelet", "system:node:quorate-local", "system:nodes"),
-    ("kube-proxy", "system:kube-proxy", ""),
-    // A name of its own, so that the audit log tells its writes from a person's.
-    ("volumes", "quorate-cluster:volumes", "system:masters"),
-];
+/// The users with a kubeconfig: the file's name, the user's, and the group they belong to.
+#[must_use]
+pub fn users() -> [(&'static str, String, &'static str); 6] {
+    [
+        ("admin", "admin".to_owned(), "system:masters"),
+        (
+            "controller-manager",
+            "system:kube-controller-manager".to_owned(),
+            "",
+        ),
+        ("scheduler", "system:kube-scheduler".to_owned(), ""),
+        (
+            "kubelet",
+            format!("system:node:{NODE_NAME}"),
+            "system:nodes",
+        ),
+        ("kube-proxy", "system:kube-proxy".to_owned(), ""),
+        // A name of its own, so that the audit log tells its writes from a person's.
+        (
+            "volumes",
+            "quorate-cluster:volumes".to_owned(),
+            "system:masters",
+        ),
+    ]
+}
 
 /// Makes all certificates, unless they are there.
 ///
@@ -73,19 +91,74 @@ fn write_all(folder: &Path, network: &Network) -> Result<()> {
         &node,
         &network.first_service.to_string(),
     ];
-    ca.issue(folder, "apiserver", "kube-apiserver", "", &api_names)?;
-    ca.issue(folder, "apiserver-kubelet-client", "kube-apiserver", "system:masters", &[])?;
-    ca.issue(folder, "etcd", "etcd", "", &["localhost", "127.0.0.1", &node])?;
-    ca.issue(folder, "kubelet-server", NODE_NAME, "", &[NODE_NAME, &node])?;
-    for (name, user, group) in USERS {
-        ca.issue(folder, name, user, group, &[])?;
+    ca.issue(
+        folder,
+        "apiserver",
+        &Subject::server("kube-apiserver", &api_names),
+    )?;
+    ca.issue(
+        folder,
+        "apiserver-kubelet-client",
+        &Subject::user("kube-apiserver", "system:masters"),
+    )?;
+    ca.issue(
+        folder,
+        "etcd",
+        &Subject::server("etcd", &["localhost", "127.0.0.1", &node]),
+    )?;
+    ca.issue(
+        folder,
+        "kubelet-server",
+        &Subject::server(NODE_NAME, &[NODE_NAME, &node]),
+    )?;
+    for (name, user, group) in users() {
+        ca.issue(folder, name, &Subject::user(&user, group))?;
     }
     let front = Authority::make(folder, "front-proxy-ca", "quorate-cluster-front-proxy")?;
-    front.issue(folder, "front-proxy-client", "front-proxy-client", "", &[])?;
+    front.issue(
+        folder,
+        "front-proxy-client",
+        &Subject::user("front-proxy-client", ""),
+    )?;
     let tokens = KeyPair::generate()?;
-    files::write_private(&folder.join("service-accounts.key"), &tokens.serialize_pem())?;
-    files::write(&folder.join("service-accounts.pub"), tokens.public_key_pem())?;
-    Ok(())
+    files::write_private(&folder.join("service-accounts.key"), tokens.serialize_pem())?;
+    files::write(
+        &folder.join("service-accounts.pub"),
+        tokens.public_key_pem(),
+    )
+}
+
+/// Whom a certificate is for.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    /// The user, or the server's own name.
+    name: &'a str,
+    /// The user's group; empty if there is none.
+    group: &'a str,
+    /// The DNS names and addresses of a server.
+    hosts: &'a [&'a str],
+}
+
+impl<'a> Subject<'a> {
+    /// A user of the API.
+    #[must_use]
+    pub fn user(name: &'a str, group: &'a str) -> Self {
+        Self {
+            name,
+            group,
+            hosts: &[],
+        }
+    }
+
+    /// A server that is reached under these names and addresses.
+    #[must_use]
+    pub fn server(name: &'a str, hosts: &'a [&'a str]) -> Self {
+        Self {
+            name,
+            group: "",
+            hosts,
+        }
+    }
 }
 
 /// A certificate authority that can issue.
@@ -108,48 +181,61 @@ impl Authority {
 
     fn make(folder: &Path, name: &str, common_name: &str) -> Result<Self> {
         let mut params = CertificateParams::new(Vec::<String>::new())?;
-        params.distinguished_name.push(DnType::CommonName, common_name);
+        params
+            .distinguished_name
+            .push(DnType::CommonName, common_name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         let key = KeyPair::generate()?;
-        files::write(&folder.join(format!("{name}.crt")), params.self_signed(&key)?.pem())?;
-        files::write_private(&folder.join(format!("{name}.key")), &key.serialize_pem())?;
-        Ok(Self { issuer: Issuer::new(params, key) })
+        files::write(
+            &folder.join(format!("{name}.crt")),
+            params.self_signed(&key)?.pem(),
+        )?;
+        files::write_private(&folder.join(format!("{name}.key")), key.serialize_pem())?;
+        Ok(Self {
+            issuer: Issuer::new(params, key),
+        })
     }
 
     /// Writes `<name>.crt` and `<name>.key` into a folder.
     ///
     /// # Errors
-    /// If a name is no DNS name or address, or the files cannot be written.
-    pub fn issue(
-        &self,
-        folder: &Path,
-        name: &str,
-        user: &str,
-        group: &str,
-        names: &[&str],
-    ) -> Result<()> {
-        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        let (cert, key) = self.pem(user, group, names)?;
+    /// If a host is no DNS name or address, or the files cannot be written.
+    pub fn issue(&self, folder: &Path, name: &str, subject: &Subject<'_>) -> Result<()> {
+        let (cert, key) = self.pem(subject)?;
         files::write(&folder.join(format!("{name}.crt")), cert)?;
-        files::write_private(&folder.join(format!("{name}.key")), &key)
+        files::write_private(&folder.join(format!("{name}.key")), key)
     }
 
     /// A certificate and its key as text; good for servers and clients alike.
     ///
     /// # Errors
-    /// If a name is no DNS name or address.
-    pub fn pem(&self, user: &str, group: &str, names: Vec<String>) -> Result<(String, String)> {
-        let mut params = CertificateParams::new(names)?;
-        params.distinguished_name.push(DnType::CommonName, user);
-        if !group.is_empty() {
-            params.distinguished_name.push(DnType::OrganizationName, group);
+    /// If a host is no DNS name or address.
+    pub fn pem(&self, subject: &Subject<'_>) -> Result<(String, String)> {
+        let hosts: Vec<String> = subject
+            .hosts
+            .iter()
+            .map(|host| (*host).to_owned())
+            .collect();
+        let mut params = CertificateParams::new(hosts)?;
+        params
+            .distinguished_name
+            .push(DnType::CommonName, subject.name);
+        if !subject.group.is_empty() {
+            params
+                .distinguished_name
+                .push(DnType::OrganizationName, subject.group);
         }
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        params.extended_key_usages =
-            vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        params.extended_key_usages = vec![
+            ExtendedKeyUsagePurpose::ServerAuth,
+            ExtendedKeyUsagePurpose::ClientAuth,
+        ];
         params.use_authority_key_identifier_extension = true;
         let key = KeyPair::generate()?;
-        Ok((params.signed_by(&key, &self.issuer)?.pem(), key.serialize_pem()))
+        Ok((
+            params.signed_by(&key, &self.issuer)?.pem(),
+            key.serialize_pem(),
+        ))
     }
 }

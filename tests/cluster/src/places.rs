@@ -1,7 +1,8 @@
 //! Where the local cluster keeps its things. The only file that knows paths.
 //!
 //! Two roots: the *cache* holds what is dear to make and good for any clone (programs, Go, the Rust
-//! target); the *state* holds one running cluster and vanishes with `down`.
+//! target); the *state* holds the running cluster and vanishes with `down`. There is one cluster per
+//! machine (its bridge and its cgroup have fixed names), so the state is always at the same place.
 
 use std::path::{Path, PathBuf};
 
@@ -14,20 +15,27 @@ pub struct Places {
     state: PathBuf,
 }
 
+const STATE: &str = "/var/lib/quorate-cluster";
+
 impl Places {
-    /// Reads `QUORATE_CACHE`, `XDG_CACHE_HOME` or `HOME`, and `QUORATE_CLUSTER_STATE`.
+    /// Reads `QUORATE_CACHE`, `XDG_CACHE_HOME` or `HOME`.
     ///
     /// # Errors
-    /// If none of the first three is set.
+    /// If none of them is set.
     pub fn from_environment() -> Result<Self> {
-        let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let set = |name| {
+            std::env::var_os(name)
+                .filter(|value| !value.is_empty())
+                .map(PathBuf::from)
+        };
         let cache = set("QUORATE_CACHE")
             .or_else(|| set("XDG_CACHE_HOME").map(|folder| folder.join("quorate")))
             .or_else(|| set("HOME").map(|folder| folder.join(".cache/quorate")))
             .context("cannot tell where the cache is: set HOME or QUORATE_CACHE")?;
-        let state = set("QUORATE_CLUSTER_STATE")
-            .unwrap_or_else(|| PathBuf::from("/var/lib/quorate-cluster"));
-        Ok(Self { cache, state })
+        Ok(Self {
+            cache,
+            state: PathBuf::from(STATE),
+        })
     }
 
     /// The state root: one running cluster.
@@ -148,6 +156,12 @@ impl Places {
     #[must_use]
     pub fn sysctls_before(&self) -> PathBuf {
         self.state.join("sysctls-before.json")
+    }
+
+    /// What was chosen when the cluster was started.
+    #[must_use]
+    pub fn settings(&self) -> PathBuf {
+        self.state.join("settings.json")
     }
 
     /// The objects of a fresh cluster; `reset` removes the others.

@@ -62,7 +62,8 @@ impl Daemon {
             return Ok(Ensured::Kept);
         }
         end(&running, GRACE).await?;
-        self.start(places, &wanted).with_context(|| format!("cannot start {}", self.part))?;
+        self.start(places, &wanted)
+            .with_context(|| format!("cannot start {}", self.part))?;
         Ok(Ensured::Started)
     }
 
@@ -132,15 +133,21 @@ impl Process {
     pub fn signal(&self, signal: Signal) -> Result<()> {
         match pidfd_send_signal(&self.handle, signal) {
             Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
-            Err(error) => Err(anyhow!(error).context(format!("cannot signal process {}", self.pid()))),
+            Err(error) => {
+                Err(anyhow!(error).context(format!("cannot signal process {}", self.pid())))
+            }
         }
     }
 
     /// True until it has ended (a process that only waits to be reaped has ended).
     #[must_use]
     pub fn is_alive(&self) -> bool {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap_or_default();
-        let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
+        let stat =
+            std::fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap_or_default();
+        let state = stat
+            .rsplit(") ")
+            .next()
+            .and_then(|rest| rest.chars().next());
         !matches!(state, None | Some('Z' | 'X'))
     }
 
@@ -148,14 +155,19 @@ impl Process {
         let environ = std::fs::read(format!("/proc/{}/environ", self.pid())).ok()?;
         environ.split(|byte| *byte == 0).find_map(|entry| {
             let entry = String::from_utf8_lossy(entry);
-            entry.strip_prefix(name)?.strip_prefix('=').map(str::to_owned)
+            entry
+                .strip_prefix(name)?
+                .strip_prefix('=')
+                .map(str::to_owned)
         })
     }
 
     fn program(&self) -> Option<PathBuf> {
         let link = std::fs::read_link(format!("/proc/{}/exe", self.pid())).ok()?;
         let text = link.to_string_lossy();
-        Some(PathBuf::from(text.strip_suffix(" (deleted)").unwrap_or(&text)))
+        Some(PathBuf::from(
+            text.strip_suffix(" (deleted)").unwrap_or(&text),
+        ))
     }
 }
 
@@ -179,7 +191,9 @@ pub fn of_part(places: &Places, part: &str) -> Vec<Process> {
     found.retain(|process| {
         process.variable(PART).as_deref() == Some(part)
             && process.program().is_some_and(|program| {
-                process.variable(PROGRAM).is_some_and(|started| Path::new(&started) == program)
+                process
+                    .variable(PROGRAM)
+                    .is_some_and(|started| Path::new(&started) == program)
             })
     });
     found
@@ -229,7 +243,11 @@ async fn gone(processes: &[Process], deadline: Duration) -> Result<()> {
 pub fn must_run(places: &Places, part: &str) -> Result<()> {
     if of_part(places, part).is_empty() {
         let log = places.log(part);
-        bail!("{part} has ended; its log {} ends with:\n{}", log.display(), command::tail_of_file(&log, 15));
+        bail!(
+            "{part} has ended; its log {} ends with:\n{}",
+            log.display(),
+            command::tail_of_file(&log, 15)
+        );
     }
     Ok(())
 }
@@ -240,10 +258,15 @@ pub fn must_run(places: &Places, part: &str) -> Result<()> {
 /// If the file cannot be made.
 pub fn lock(path: &Path, waiting: impl FnOnce()) -> Result<File> {
     std::fs::create_dir_all(path.parent().unwrap_or(Path::new("/")))?;
-    let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(path)?;
     if file.try_lock().is_err() {
         waiting();
-        file.lock().with_context(|| format!("cannot lock {}", path.display()))?;
+        file.lock()
+            .with_context(|| format!("cannot lock {}", path.display()))?;
     }
     Ok(file)
 }

@@ -11,8 +11,8 @@ use sha2::{Digest, Sha256};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use crate::places::Places;
-use crate::progress::Step;
-use crate::{command, go};
+use crate::progress::{Step, say};
+use crate::{command, go, processes};
 
 /// One folder below `programs/`: what is built together.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +23,8 @@ pub struct Source {
     pub name: &'static str,
     /// Package path and the file name that its program gets.
     pub programs: &'static [(&'static str, &'static str)],
+    /// Packages that are told their version when the program is linked.
+    version_packages: &'static [&'static str],
 }
 
 /// Kubernetes: the control plane, the node's parts and kubectl.
@@ -31,11 +33,18 @@ pub const KUBERNETES: Source = Source {
     name: "kubernetes",
     programs: &[
         ("k8s.io/kubernetes/cmd/kube-apiserver", "kube-apiserver"),
-        ("k8s.io/kubernetes/cmd/kube-controller-manager", "kube-controller-manager"),
+        (
+            "k8s.io/kubernetes/cmd/kube-controller-manager",
+            "kube-controller-manager",
+        ),
         ("k8s.io/kubernetes/cmd/kube-proxy", "kube-proxy"),
         ("k8s.io/kubernetes/cmd/kube-scheduler", "kube-scheduler"),
         ("k8s.io/kubernetes/cmd/kubectl", "kubectl"),
         ("k8s.io/kubernetes/cmd/kubelet", "kubelet"),
+    ],
+    version_packages: &[
+        "k8s.io/component-base/version",
+        "k8s.io/client-go/pkg/version",
     ],
 };
 
@@ -48,6 +57,7 @@ pub const ETCD: Source = Source {
         ("go.etcd.io/etcd/etcdctl/v3", "etcdctl"),
         ("go.etcd.io/etcd/etcdutl/v3", "etcdutl"),
     ],
+    version_packages: &[],
 };
 
 /// The cluster's name server.
@@ -55,6 +65,7 @@ pub const COREDNS: Source = Source {
     title: "CoreDNS",
     name: "coredns",
     programs: &[("github.com/coredns/coredns", "coredns")],
+    version_packages: &[],
 };
 
 /// The S3 server.
@@ -62,6 +73,7 @@ pub const VERSITYGW: Source = Source {
     title: "the S3 server versitygw",
     name: "versitygw",
     programs: &[("github.com/versity/versitygw/cmd/versitygw", "versitygw")],
+    version_packages: &[],
 };
 
 impl Source {
@@ -72,53 +84,98 @@ impl Source {
     pub async fn programs(&self, version: &str, places: &Places) -> Result<PathBuf> {
         let recipe = recipe(self.name, version);
         let key = self.key(&recipe, version)?;
-        let ready = places.programs().join(format!("{}-{version}-{key}", self.name));
+        let ready = places
+            .programs()
+            .join(format!("{}-{version}-{key}", self.name));
+        if ready.exists() {
+            return Ok(ready);
+        }
+        let _lock = processes::lock(&places.programs().join(".lock"), || {
+            say(&format!(
+                "  waiting for another process that builds {}",
+                self.title
+            ));
+        })?;
         if !ready.exists() {
-            let step = Step::begin(format!("building {} {version} (once per machine)", self.title));
+            let step = Step::begin(format!(
+                "building {} {version} (once per machine)",
+                self.title
+            ));
+            let go = go::find(places).await?;
             // Moved into place as a whole: a folder of that name is always complete.
-            let scratch = places.programs().join(format!(".building-{}-{version}", self.name));
+            let scratch = places
+                .programs()
+                .join(format!(".building-{}-{version}", self.name));
             drop(tokio::fs::remove_dir_all(&scratch).await);
-            tokio::fs::create_dir_all(&scratch).await.context("cannot write to the cache")?;
-            self.build(&recipe, version, &scratch, places, &step)
+            tokio::fs::create_dir_all(&scratch)
+                .await
+                .context("cannot write to the cache")?;
+            self.build(version, &scratch, &go, &step)
                 .await
                 .with_context(|| format!("cannot build {} {version}", self.title))?;
-            tokio::fs::rename(&scratch, &ready).await.context("cannot write to the cache")?;
+            tokio::fs::rename(&scratch, &ready)
+                .await
+                .context("cannot write to the cache")?;
             step.done("");
         }
         Ok(ready)
+    }
+
+    /// Strips the programs, and tells Kubernetes its version (without that it says v0.0.0), which it keeps in
+    /// two places: one for `--version`, one for the user agent.
+    fn link_flags(&self, version: &str) -> String {
+        let mut flags = "-s -w".to_owned();
+        let mut numbers = version.split('.');
+        let (major, minor) = (
+            numbers.next().unwrap_or_default(),
+            numbers.next().unwrap_or_default(),
+        );
+        for package in self.version_packages {
+            let values = [
+                ("gitVersion", format!("v{version}")),
+                ("gitMajor", major.into()),
+                ("gitMinor", minor.into()),
+            ];
+            for (name, value) in values {
+                flags.extend([" -X ", package, ".", name, "=", &value]);
+            }
+        }
+        flags
     }
 
     fn key(&self, recipe: &Path, version: &str) -> Result<String> {
         let mut hash = Sha256::new();
         for file in ["go.mod", "go.sum"] {
             let path = recipe.join(file);
-            let content = std::fs::read(&path)
-                .with_context(|| format!("no {} {version} here: {} is missing", self.title, path.display()))?;
+            let content = std::fs::read(&path).with_context(|| {
+                format!(
+                    "no {} {version} here: {} is missing",
+                    self.title,
+                    path.display()
+                )
+            })?;
             hash.update(content);
         }
-        hash.update(link_flags(version));
+        hash.update(self.link_flags(version));
         Ok(hex(&hash.finalize()).chars().take(12).collect())
     }
 
-    async fn build(
-        &self,
-        recipe: &Path,
-        version: &str,
-        into: &Path,
-        places: &Places,
-        step: &Step,
-    ) -> Result<()> {
-        let go = go::find(places).await?;
+    async fn build(&self, version: &str, into: &Path, go: &Path, step: &Step) -> Result<()> {
+        let recipe = recipe(self.name, version);
         let packages: Vec<&str> = self.programs.iter().map(|(package, _)| *package).collect();
 
         step.detail("fetching modules");
-        let mut list = tool(&go, recipe);
+        let mut list = tool(go, &recipe);
         list.args(["list", "-deps"]).args(&packages);
         let total = command::output(&mut list).await?.lines().count();
 
-        let mut build = tool(&go, recipe);
+        let mut build = tool(go, &recipe);
         build.args(["build", "-v", "-trimpath", "-buildvcs=false", "-ldflags"]);
-        build.arg(link_flags(version)).arg("-o").arg(into).args(&packages);
+        build
+            .arg(self.link_flags(version))
+            .arg("-o")
+            .arg(into)
+            .args(&packages);
         let mut child = build.stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
         let mut said = Vec::new();
         if let Some(stderr) = child.stderr.take() {
@@ -137,7 +194,9 @@ impl Source {
     /// Go names a program after its package; `go.etcd.io/etcd/server/v3` becomes `server`.
     async fn rename(&self, folder: &Path) -> Result<()> {
         for (package, program) in self.programs {
-            let built = package.split('/').rfind(|part| !part.starts_with('v') || part.len() > 2);
+            let built = package
+                .split('/')
+                .rfind(|part| !part.starts_with('v') || part.len() > 2);
             let built = folder.join(built.unwrap_or(program));
             if built != folder.join(program) {
                 tokio::fs::rename(&built, folder.join(program)).await?;
@@ -150,28 +209,28 @@ impl Source {
 fn tool(go: &Path, recipe: &Path) -> tokio::process::Command {
     let mut command = command::command(go);
     // Static programs, from what go.sum pins, with the toolchain at hand.
-    command.current_dir(recipe).env("CGO_ENABLED", "0").env("GOTOOLCHAIN", "local").env("GOFLAGS", "-mod=readonly");
+    command
+        .current_dir(recipe)
+        .env("CGO_ENABLED", "0")
+        .env("GOTOOLCHAIN", "local")
+        .env("GOFLAGS", "-mod=readonly");
     command
 }
 
-/// Strips the programs, and tells Kubernetes its version (without that it says v0.0.0).
-fn link_flags(version: &str) -> String {
-    let mut numbers = version.split('.');
-    let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
-    let package = "k8s.io/component-base/version";
-    format!(
-        "-s -w -X {package}.gitVersion=v{version} -X {package}.gitMajor={major} -X {package}.gitMinor={minor}"
-    )
-}
-
 fn recipe(name: &str, version: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("programs").join(format!("{name}-{version}"))
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("programs")
+        .join(format!("{name}-{version}"))
 }
 
 /// Bytes as people write hashes.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or_default();
+    bytes
+        .iter()
+        .flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)])
+        .collect()
 }
 
 #[cfg(test)]
@@ -181,19 +240,33 @@ mod tests {
 
     #[test]
     fn every_version_that_can_be_chosen_has_its_recipe_with_all_its_programs() {
-        let chosen = (settings::KUBERNETES_VERSIONS.iter().map(|version| (KUBERNETES, *version)))
-            .chain(settings::ETCD_VERSIONS.iter().map(|version| (ETCD, *version)))
-            .chain([(ETCD, settings::CONTROL_PLANE_ETCD)])
-            .chain([(COREDNS, settings::COREDNS_VERSION)])
-            .chain([(VERSITYGW, settings::VERSITYGW_VERSION)]);
+        let chosen = (settings::KUBERNETES_VERSIONS
+            .iter()
+            .map(|version| (KUBERNETES, *version)))
+        .chain(
+            settings::ETCD_VERSIONS
+                .iter()
+                .map(|version| (ETCD, *version)),
+        )
+        .chain([(ETCD, settings::CONTROL_PLANE_ETCD)])
+        .chain([(COREDNS, settings::COREDNS_VERSION)])
+        .chain([(VERSITYGW, settings::VERSITYGW_VERSION)]);
         for (source, version) in chosen {
             let recipe = recipe(source.name, version);
             source.key(&recipe, version).unwrap();
             let text = std::fs::read_to_string(recipe.join("go.mod")).unwrap();
             for (package, _) in source.programs {
-                assert!(text.contains(package), "{} lacks tool {package}", recipe.display());
+                assert!(
+                    text.contains(package),
+                    "{} lacks tool {package}",
+                    recipe.display()
+                );
             }
-            assert!(text.contains(&format!(" v{version}")), "{} is not of {version}", recipe.display());
+            assert!(
+                text.contains(&format!(" v{version}")),
+                "{} is not of {version}",
+                recipe.display()
+            );
         }
     }
 }

@@ -9,21 +9,33 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, Preconditions};
+use kube::api::{
+    ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, Preconditions,
+};
 use kube::discovery::{Discovery, verbs};
 use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 
+use crate::kubectl::Kubectl;
 use crate::places::Places;
 use crate::progress::Step;
 use crate::settings::Settings;
-use crate::kubectl::Kubectl;
 use crate::{files, kubeconfig, up, wait};
 
 /// Kept by the cluster itself; deleting them would only make it write them again.
 const SELF_KEPT: [&str; 12] = [
-    "Event", "Node", "CSINode", "Endpoints", "EndpointSlice", "IPAddress", "ServiceCIDR", "FlowSchema",
-    "PriorityLevelConfiguration", "ComponentStatus", "StorageVersion", "LeaseCandidate",
+    "Event",
+    "Node",
+    "CSINode",
+    "Endpoints",
+    "EndpointSlice",
+    "IPAddress",
+    "ServiceCIDR",
+    "FlowSchema",
+    "PriorityLevelConfiguration",
+    "ComponentStatus",
+    "StorageVersion",
+    "LeaseCandidate",
 ];
 /// Namespaces of the cluster itself.
 const SYSTEM: [&str; 3] = ["kube-system", "kube-public", "kube-node-lease"];
@@ -52,22 +64,31 @@ pub async fn reset(settings: &Settings, places: &Places) -> Result<()> {
         .context("the cluster never came up completely: run `make cluster-up` first")?;
     let baseline: BTreeSet<String> = serde_json::from_slice(&baseline)?;
     let step = Step::begin("resetting the cluster");
-    let emptied = wait::until("the cluster to be empty", Duration::from_secs(120), || async {
-        make_readable(&client, &baseline).await?;
-        let mut extra = everything(&client).await?;
-        extra.retain(|found| !baseline.contains(&found.id()));
-        step.detail(format!("{} objects to go", extra.len()));
-        let Some(first) = extra.first().map(Found::id) else { return Ok(()) };
-        stream::iter(&extra)
-            .map(|found| remove(&client, found))
-            .buffer_unordered(8)
-            .try_collect::<Vec<()>>()
-            .await?;
-        bail!("{} objects are left, {first} among them", extra.len())
-    });
+    let emptied = wait::until(
+        "the cluster to be empty",
+        Duration::from_mins(2),
+        || async {
+            make_readable(&client, &baseline).await?;
+            let mut extra = everything(&client).await?;
+            extra.retain(|found| !baseline.contains(&found.id()));
+            step.detail(format!("{} objects to go", extra.len()));
+            let Some(first) = extra.first().map(Found::id) else {
+                return Ok(());
+            };
+            stream::iter(&extra)
+                .map(|found| remove(&client, found))
+                .buffer_unordered(8)
+                .try_collect::<Vec<()>>()
+                .await?;
+            bail!("{} objects are left, {first} among them", extra.len())
+        },
+    );
     emptied.await?;
     let kubectl = Kubectl::admin(&settings.kubernetes, places).await?;
-    kubectl.apply(&up::manifests(settings)).await.context("cannot apply the base manifests")?;
+    kubectl
+        .apply(&up::manifests(settings))
+        .await
+        .context("cannot apply the base manifests")?;
     step.done("");
     Ok(())
 }
@@ -82,7 +103,12 @@ impl Found {
     fn id(&self) -> String {
         let namespace = self.object.namespace().unwrap_or_default();
         let resource = &self.resource;
-        format!("{}/{}/{namespace}/{}", resource.group, resource.kind, self.object.name_any())
+        format!(
+            "{}/{}/{namespace}/{}",
+            resource.group,
+            resource.kind,
+            self.object.name_any()
+        )
     }
 
     fn api(&self, client: &Client) -> Api<DynamicObject> {
@@ -95,9 +121,15 @@ impl Found {
 
 /// Every object that a person could have made.
 async fn everything(client: &Client) -> Result<Vec<Found>> {
-    let discovery = Discovery::new(client.clone()).run_aggregated().await.context("cannot ask what kinds there are")?;
+    let discovery = Discovery::new(client.clone())
+        .run_aggregated()
+        .await
+        .context("cannot ask what kinds there are")?;
     let mut found = Vec::new();
-    for (resource, capabilities) in discovery.groups().flat_map(kube::discovery::ApiGroup::recommended_resources) {
+    for (resource, capabilities) in discovery
+        .groups()
+        .flat_map(kube::discovery::ApiGroup::recommended_resources)
+    {
         let listable = capabilities.supports_operation(verbs::LIST);
         let deletable = capabilities.supports_operation(verbs::DELETE);
         if !listable || !deletable || SELF_KEPT.contains(&resource.kind.as_str()) {
@@ -108,31 +140,57 @@ async fn everything(client: &Client) -> Result<Vec<Found>> {
             Ok(listed) => listed,
             // The kind was deleted between the two questions.
             Err(kube::Error::Api(status)) if status.is_not_found() => continue,
-            Err(error) => return Err(error).with_context(|| format!("cannot list {}", resource.plural)),
+            Err(error) => {
+                return Err(error).with_context(|| format!("cannot list {}", resource.plural));
+            }
         };
-        found.extend(listed.items.into_iter().filter(is_of_people).map(|object| Found {
-            resource: resource.clone(),
-            object,
-        }));
+        found.extend(
+            listed
+                .items
+                .into_iter()
+                .filter(is_of_people)
+                .map(|object| Found {
+                    resource: resource.clone(),
+                    object,
+                }),
+        );
     }
     Ok(found)
 }
 
 fn is_of_people(object: &DynamicObject) -> bool {
-    let in_system = object.namespace().is_some_and(|namespace| SYSTEM.contains(&namespace.as_str()));
-    !in_system && !object.name_any().starts_with("system:") && !object.labels().contains_key(AUTOMANAGED)
+    let in_system = object
+        .namespace()
+        .is_some_and(|namespace| SYSTEM.contains(&namespace.as_str()));
+    !in_system
+        && !object.name_any().starts_with("system:")
+        && !object.labels().contains_key(AUTOMANAGED)
 }
 
 /// A kind whose conversion webhook is gone cannot be listed: without conversion it can.
 async fn make_readable(client: &Client, baseline: &BTreeSet<String>) -> Result<()> {
     let kinds = Api::<CustomResourceDefinition>::all(client.clone());
-    for kind in kinds.list(&ListParams::default()).await.context("cannot list kinds")? {
-        let ours = baseline.contains(&format!("apiextensions.k8s.io/CustomResourceDefinition//{}", kind.name_any()));
-        let converts = kind.spec.conversion.is_some_and(|conversion| conversion.strategy == "Webhook");
+    for kind in kinds
+        .list(&ListParams::default())
+        .await
+        .context("cannot list kinds")?
+    {
+        let ours = baseline.contains(&format!(
+            "apiextensions.k8s.io/CustomResourceDefinition//{}",
+            kind.name_any()
+        ));
+        let converts = kind
+            .spec
+            .conversion
+            .is_some_and(|conversion| conversion.strategy == "Webhook");
         if converts && !ours {
             let none = json!({ "spec": { "conversion": { "strategy": "None", "webhook": null } } });
             kinds
-                .patch(&kind.metadata.name.unwrap_or_default(), &PatchParams::default(), &Patch::Merge(none))
+                .patch(
+                    &kind.metadata.name.unwrap_or_default(),
+                    &PatchParams::default(),
+                    &Patch::Merge(none),
+                )
                 .await
                 .context("cannot switch conversion off")?;
         }
@@ -142,16 +200,21 @@ async fn make_readable(client: &Client, baseline: &BTreeSet<String>) -> Result<(
 
 async fn remove(client: &Client, found: &Found) -> Result<()> {
     let (api, name) = (found.api(client), found.object.name_any());
-    let gone = |error: &kube::Error| {
-        matches!(error, kube::Error::Api(status) if status.is_not_found() || status.is_conflict())
-    };
+    let gone = |error: &kube::Error| matches!(error, kube::Error::Api(status) if status.is_not_found() || status.is_conflict());
     // Whoever should have taken its finalizer off may be gone. Those of Kubernetes itself are left: they
     // guard volumes that are still in use.
-    let kept: Vec<&String> =
-        found.object.finalizers().iter().filter(|name| name.contains("kubernetes.io/")).collect();
+    let kept: Vec<&String> = found
+        .object
+        .finalizers()
+        .iter()
+        .filter(|name| name.contains("kubernetes.io/"))
+        .collect();
     if kept.len() < found.object.finalizers().len() {
         let patch = json!({ "metadata": { "finalizers": kept } });
-        match api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await {
+        match api
+            .patch(&name, &PatchParams::default(), &Patch::Merge(patch))
+            .await
+        {
             Err(error) if !gone(&error) => return Err(error).with_context(|| found.id()),
             Ok(_) | Err(_) => {}
         }
@@ -160,7 +223,10 @@ async fn remove(client: &Client, found: &Found) -> Result<()> {
         return Ok(());
     }
     let exactly_this = DeleteParams {
-        preconditions: Some(Preconditions { uid: found.object.uid(), resource_version: None }),
+        preconditions: Some(Preconditions {
+            uid: found.object.uid(),
+            resource_version: None,
+        }),
         ..DeleteParams::background().grace_period(1)
     };
     match api.delete(&name, &exactly_this).await {

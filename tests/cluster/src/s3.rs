@@ -1,6 +1,5 @@
 //! A real S3 server inside the cluster, started on request: TLS, generated credentials, a name for pods.
 
-use std::fmt::Write as _;
 use std::io::Read;
 
 use anyhow::{Context, Result};
@@ -8,17 +7,20 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
 
 use crate::images::catalog;
-use crate::kubectl::Kubectl;
-use crate::pki::{self, Authority};
-use crate::places::Places;
-use crate::progress::Step;
-use crate::settings::Settings;
 use crate::kubeconfig;
+use crate::kubectl::Kubectl;
+use crate::pki::{self, Authority, Subject};
+use crate::places::Places;
+use crate::programs::hex;
+use crate::progress::Step;
+use crate::settings::{CLUSTER_DOMAIN, Settings};
 
 /// Where it lives.
 pub const NAMESPACE: &str = "quorate-s3";
 const SECRET: &str = "s3";
 const SERVICE: &str = "s3";
+const BUCKET: &str = "quorate";
+const PROGRAM: &str = "/usr/local/bin/versitygw";
 
 /// What a client needs.
 #[derive(Clone)]
@@ -29,6 +31,8 @@ pub struct S3 {
     pub access: String,
     /// The secret key.
     pub secret: String,
+    /// A bucket that is there.
+    pub bucket: &'static str,
     /// The CA that signed its certificate.
     pub ca: String,
 }
@@ -36,7 +40,10 @@ pub struct S3 {
 impl std::fmt::Debug for S3 {
     /// Without the keys.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("S3").field("endpoint", &self.endpoint).finish_non_exhaustive()
+        formatter
+            .debug_struct("S3")
+            .field("endpoint", &self.endpoint)
+            .finish_non_exhaustive()
     }
 }
 
@@ -46,36 +53,89 @@ impl std::fmt::Debug for S3 {
 /// If there is no cluster, or the server does not become ready.
 pub async fn ensure(settings: &Settings, places: &Places) -> Result<S3> {
     let client = kubeconfig::client(places, "admin").await?;
-    catalog::image(catalog::VERSITYGW, places).await?.import(places).await?;
+    catalog::image(catalog::VERSITYGW, places)
+        .await?
+        .import(places)
+        .await?;
     let step = Step::begin("starting the S3 server");
     let kubectl = Kubectl::admin(&settings.kubernetes, places).await?;
     let s3 = match existing(&client).await? {
         Some(s3) => s3,
         None => make_secret(&kubectl, places).await?,
     };
-    let manifests = include_str!("../manifests/s3.yaml").replace("@VERSITYGW_IMAGE@", catalog::VERSITYGW);
+    let manifests =
+        include_str!("../manifests/s3.yaml").replace("@VERSITYGW_IMAGE@", catalog::VERSITYGW);
     kubectl.apply(&manifests).await?;
     kubectl
-        .run(&["--namespace", NAMESPACE, "rollout", "status", "deployment/s3", "--timeout=90s"])
+        .run(&[
+            "--namespace",
+            NAMESPACE,
+            "rollout",
+            "status",
+            "deployment/s3",
+            "--timeout=90s",
+        ])
         .await
         .context("the S3 server does not become ready")?;
+    make_bucket(&kubectl, &s3).await?;
     step.done(&s3.endpoint);
     Ok(s3)
+}
+
+/// By the server's own client, with the credentials and the certificate that it has at hand.
+async fn make_bucket(kubectl: &Kubectl, s3: &S3) -> Result<()> {
+    let admin = [
+        "--namespace",
+        NAMESPACE,
+        "exec",
+        "deployment/s3",
+        "--",
+        PROGRAM,
+        "admin",
+    ];
+    let listed = kubectl
+        .run(&[&admin[..], &["list-buckets"]].concat())
+        .await?;
+    if listed
+        .lines()
+        .any(|line| line.split_whitespace().next() == Some(s3.bucket))
+    {
+        return Ok(());
+    }
+    let create = [
+        "create-bucket",
+        "--bucket",
+        s3.bucket,
+        "--owner",
+        &s3.access,
+    ];
+    kubectl
+        .run(&[&admin[..], &create].concat())
+        .await
+        .map(drop)
+        .context("cannot make the bucket")
 }
 
 /// The connection of a server that was started before.
 async fn existing(client: &Client) -> Result<Option<S3>> {
     let secrets = Api::<Secret>::namespaced(client.clone(), NAMESPACE);
-    let Some(secret) = secrets.get_opt(SECRET).await.context("cannot read the S3 server's Secret")? else {
+    let Some(secret) = secrets
+        .get_opt(SECRET)
+        .await
+        .context("cannot read the S3 server's Secret")?
+    else {
         return Ok(None);
     };
     let data = secret.data.unwrap_or_default();
     let text = |key: &str| {
-        let value = data.get(key).with_context(|| format!("the S3 server's Secret lacks {key}"))?;
+        let value = data
+            .get(key)
+            .with_context(|| format!("the S3 server's Secret lacks {key}"))?;
         String::from_utf8(value.0.clone()).with_context(|| format!("{key} is not text"))
     };
     Ok(Some(S3 {
         endpoint: endpoint(),
+        bucket: BUCKET,
         access: text("ROOT_ACCESS_KEY")?,
         secret: text("ROOT_SECRET_KEY")?,
         ca: text("ca.crt")?,
@@ -88,10 +148,17 @@ fn endpoint() -> String {
 
 async fn make_secret(kubectl: &Kubectl, places: &Places) -> Result<S3> {
     let host = format!("{SERVICE}.{NAMESPACE}.svc");
-    let names = vec![host.clone(), format!("{host}.cluster.local"), format!("{SERVICE}.{NAMESPACE}")];
-    let (cert, key) = Authority::of_cluster(places)?.pem("s3", "", names)?;
+    let full = format!("{host}.{CLUSTER_DOMAIN}");
+    let hosts = [host.as_str(), full.as_str()];
+    let (cert, key) = Authority::of_cluster(places)?.pem(&Subject::server("s3", &hosts))?;
     let ca = std::fs::read_to_string(pki::pair(places, "ca").cert)?;
-    let s3 = S3 { endpoint: endpoint(), access: random(10)?, secret: random(20)?, ca };
+    let s3 = S3 {
+        endpoint: endpoint(),
+        bucket: BUCKET,
+        access: random(10)?,
+        secret: random(20)?,
+        ca,
+    };
     let secret = serde_json::json!({
         "apiVersion": "v1", "kind": "List", "items": [
             { "apiVersion": "v1", "kind": "Namespace", "metadata": {
@@ -113,9 +180,5 @@ async fn make_secret(kubectl: &Kubectl, places: &Places) -> Result<S3> {
 fn random(bytes: usize) -> Result<String> {
     let mut buffer = vec![0_u8; bytes];
     std::fs::File::open("/dev/urandom")?.read_exact(&mut buffer)?;
-    let mut text = String::new();
-    for byte in buffer {
-        write!(text, "{byte:02x}")?;
-    }
-    Ok(text)
+    Ok(hex(&buffer))
 }

@@ -1,10 +1,15 @@
 //! What can be chosen about the local cluster, and the versions it is made of.
 //!
-//! Read once at the start from flags and environment; everything else is handed a `Settings`.
+//! Read once at the start from flags and environment, and kept for the life of the cluster; everything else
+//! is handed a `Settings`.
 
 use std::net::Ipv4Addr;
 
 use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
+
+use crate::files;
+use crate::places::Places;
 
 /// The Kubernetes releases that can be built here; the first is the default.
 pub const KUBERNETES_VERSIONS: [&str; 3] = ["1.37.1", "1.36.4", "1.35.4"];
@@ -33,19 +38,80 @@ pub struct Settings {
     pub network: Network,
 }
 
+/// The choices as they are written down, and as they come from flags: what is absent was not chosen.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Choice {
+    /// The Kubernetes release.
+    pub kubernetes: Option<String>,
+    /// The first two numbers of all addresses.
+    pub network: Option<String>,
+}
+
 impl Settings {
-    /// Checks the choices.
+    /// Completes a choice with that of the cluster that is there, or with the defaults.
     ///
     /// # Errors
-    /// Says which value is not possible, and which are.
-    pub fn new(kubernetes: &str, network: &str) -> Result<Self> {
-        if !KUBERNETES_VERSIONS.contains(&kubernetes) {
+    /// If a value is not possible, or not the one of the cluster that is there.
+    pub fn complete(chosen: &Choice, running: &Choice) -> Result<Self> {
+        let pick = |what, chosen: &Option<String>, running: &Option<String>, default: &str| match (
+            chosen, running,
+        ) {
+            (Some(chosen), Some(running)) if chosen != running => bail!(
+                "the cluster that is there has {what} {running}, not {chosen}: end it first with `make cluster-down`"
+            ),
+            (Some(value), _) | (None, Some(value)) => Ok(value.clone()),
+            (None, None) => Ok(default.to_owned()),
+        };
+        let [newest, ..] = KUBERNETES_VERSIONS;
+        let kubernetes = pick(
+            "Kubernetes",
+            &chosen.kubernetes,
+            &running.kubernetes,
+            newest,
+        )?;
+        let network = pick(
+            "network",
+            &chosen.network,
+            &running.network,
+            DEFAULT_NETWORK,
+        )?;
+        if !KUBERNETES_VERSIONS.contains(&kubernetes.as_str()) {
             bail!(
                 "Kubernetes {kubernetes:?} cannot be built here: choose one of {}",
                 KUBERNETES_VERSIONS.join(", ")
             );
         }
-        Ok(Self { kubernetes: kubernetes.to_owned(), network: Network::new(network)? })
+        Ok(Self {
+            kubernetes,
+            network: Network::new(&network)?,
+        })
+    }
+
+    /// The settings of the cluster that is there, or else the chosen ones.
+    ///
+    /// # Errors
+    /// As [`Settings::complete`].
+    pub fn read(chosen: &Choice, places: &Places) -> Result<Self> {
+        let running = match std::fs::read(places.settings()) {
+            Ok(text) => {
+                serde_json::from_slice(&text).context("the record of settings is damaged")?
+            }
+            Err(_not_there) => Choice::default(),
+        };
+        Self::complete(chosen, &running)
+    }
+
+    /// Writes them down beside the cluster.
+    ///
+    /// # Errors
+    /// If they cannot be written.
+    pub fn remember(&self, places: &Places) -> Result<()> {
+        let [a, b, _, _] = self.network.node.octets();
+        let choice = Choice {
+            kubernetes: Some(self.kubernetes.clone()),
+            network: Some(format!("{a}.{b}")),
+        };
+        files::write(&places.settings(), serde_json::to_vec_pretty(&choice)?)
     }
 }
 
@@ -102,24 +168,56 @@ impl Network {
 mod tests {
     use super::*;
 
+    fn chosen(kubernetes: Option<&str>, network: Option<&str>) -> Choice {
+        Choice {
+            kubernetes: kubernetes.map(str::to_owned),
+            network: network.map(str::to_owned),
+        }
+    }
+
     #[test]
     fn a_kubernetes_release_that_cannot_be_built_is_refused_with_the_possible_ones() {
-        let error = Settings::new("1.30.0", DEFAULT_NETWORK).unwrap_err().to_string();
-        assert!(error.contains("1.30.0") && error.contains("1.36.4"), "{error}");
+        let error = Settings::complete(&chosen(Some("1.30.0"), None), &Choice::default())
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("1.30.0") && error.contains("1.36.4"),
+            "{error}"
+        );
     }
 
     #[test]
     fn a_network_is_the_first_two_numbers_of_a_private_range() {
         for wrong in ["", "10", "10.999", "8.8", "ten.two"] {
-            let error = Settings::new("1.37.1", wrong).unwrap_err().to_string();
-            assert!(error.contains("10.231"), "{wrong}: {error}");
+            let error =
+                Settings::complete(&chosen(None, Some(wrong)), &Choice::default()).unwrap_err();
+            assert!(error.to_string().contains("10.231"), "{wrong}: {error}");
         }
-        assert_eq!(Settings::new("1.37.1", "172.20").unwrap().network.pods, "172.20.32.0/20");
+        let settings =
+            Settings::complete(&chosen(None, Some("172.20")), &Choice::default()).unwrap();
+        assert_eq!(settings.network.pods, "172.20.32.0/20");
+    }
+
+    #[test]
+    fn a_cluster_that_is_there_is_not_turned_into_another_one() {
+        let running = chosen(Some("1.36.4"), Some("10.232"));
+        let kept = Settings::complete(&Choice::default(), &running).unwrap();
+        assert_eq!(
+            (kept.kubernetes.as_str(), kept.network.pods.as_str()),
+            ("1.36.4", "10.232.32.0/20")
+        );
+        let error = Settings::complete(&chosen(Some("1.37.1"), None), &running)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("1.36.4") && error.contains("cluster-down"),
+            "{error}"
+        );
     }
 
     #[test]
     fn pods_are_told_from_services_by_their_address() {
-        let network = Settings::new("1.37.1", "10.231").unwrap().network;
+        let network = Network::new("10.231").unwrap();
         assert!(network.is_pod(Ipv4Addr::new(10, 231, 32, 7)));
         assert!(network.is_pod(Ipv4Addr::new(10, 231, 47, 255)));
         assert!(!network.is_pod(Ipv4Addr::new(10, 231, 16, 10)));

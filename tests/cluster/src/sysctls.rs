@@ -30,8 +30,10 @@ pub fn remember(places: &Places) -> Result<()> {
     if record.exists() {
         return Ok(());
     }
-    let values: BTreeMap<&str, String> =
-        TOUCHED.iter().filter_map(|name| Some((*name, read(name)?))).collect();
+    let values: BTreeMap<&str, String> = TOUCHED
+        .iter()
+        .filter_map(|name| Some((*name, read(name)?)))
+        .collect();
     files::write(&record, serde_json::to_vec_pretty(&values)?)
 }
 
@@ -48,7 +50,9 @@ pub fn allow_forwarding() -> Result<()> {
 /// # Errors
 /// If the kernel refuses a value that it once had.
 pub fn restore(places: &Places) -> Result<()> {
-    let Ok(record) = std::fs::read(places.sysctls_before()) else { return Ok(()) };
+    let Ok(record) = std::fs::read(places.sysctls_before()) else {
+        return Ok(());
+    };
     let values: BTreeMap<String, String> =
         serde_json::from_slice(&record).context("the record of kernel settings is damaged")?;
     for (name, value) in values {
@@ -64,7 +68,9 @@ fn file(name: &str) -> PathBuf {
 }
 
 fn read(name: &str) -> Option<String> {
-    std::fs::read_to_string(file(name)).ok().map(|value| value.trim().to_owned())
+    std::fs::read_to_string(file(name))
+        .ok()
+        .map(|value| value.trim().to_owned())
 }
 
 fn write(name: &str, value: &str) -> Result<()> {

@@ -30,18 +30,14 @@ pub async fn up(settings: &Settings, places: &Places) -> Result<()> {
     let etcd = ETCD.programs(CONTROL_PLANE_ETCD, places).await?;
     let coredns = catalog::image(catalog::COREDNS, places).await?;
     let pause = catalog::image(catalog::PAUSE, places).await?;
+    prepare_state(settings, places).await?;
 
-    if places.state().exists() && !leftovers::is_alive(places) {
-        say("  a predecessor was killed and left things behind; removing them");
-        leftovers::remove(places, &settings.network).await?;
-    }
-    sysctls::remember(places)?;
-    sysctls::allow_forwarding()?;
-    network::ensure(&settings.network).await?;
-    pki::ensure(places, &settings.network)?;
-    kubeconfig::write_all(places, &settings.network)?;
-
-    let plan = Plan { settings, places, kubernetes, etcd };
+    let plan = Plan {
+        settings,
+        places,
+        kubernetes,
+        etcd,
+    };
     ensure(&plan, &parts::etcd::daemon(&plan)?).await?;
     ensure(&plan, &parts::containerd::daemon(&plan)?).await?;
     ensure(&plan, &parts::apiserver::daemon(&plan)?).await?;
@@ -65,9 +61,28 @@ pub async fn up(settings: &Settings, places: &Places) -> Result<()> {
         ensure(&plan, daemon).await?;
     }
     let kubectl = Kubectl::admin(&settings.kubernetes, places).await?;
-    kubectl.apply(&manifests(settings)).await.context("cannot apply the base manifests")?;
+    kubectl
+        .apply(&manifests(settings))
+        .await
+        .context("cannot apply the base manifests")?;
     ready(places, &client).await?;
     reset::remember_baseline(&client, places).await
+}
+
+/// Everything that must be there before the first part starts.
+async fn prepare_state(settings: &Settings, places: &Places) -> Result<()> {
+    if !leftovers::is_alive(places) {
+        if places.state().exists() {
+            say("  a predecessor was killed and left things behind; removing them");
+        }
+        leftovers::remove(places, &settings.network).await?;
+    }
+    settings.remember(places)?;
+    sysctls::remember(places)?;
+    sysctls::allow_forwarding()?;
+    network::ensure(&settings.network).await?;
+    pki::ensure(places, &settings.network)?;
+    kubeconfig::write_all(places, &settings.network)
 }
 
 async fn ensure(plan: &Plan<'_>, daemon: &Daemon) -> Result<()> {
@@ -109,30 +124,53 @@ async fn api_answers(places: &Places) -> Result<Client> {
 /// The node takes pods, names resolve, and a namespace can run pods.
 async fn ready(places: &Places, client: &Client) -> Result<()> {
     let step = Step::begin("waiting for the node and the name server");
-    let nodes = Api::<Node>::all(client.clone());
-    let deployments = Api::<Deployment>::namespaced(client.clone(), "kube-system");
-    let accounts = Api::<ServiceAccount>::namespaced(client.clone(), "default");
-    wait::until("the node to be Ready and CoreDNS to be available", Duration::from_secs(120), || async {
-        for part in [parts::kubelet::NAME, parts::controller_manager::NAME, parts::kube_proxy::NAME] {
+    let what = "the node to be Ready and CoreDNS to be available";
+    wait::until(what, Duration::from_mins(2), || async {
+        for part in parts::NAMES {
             must_run(places, part)?;
         }
-        for part in [parts::scheduler::NAME, parts::volumes::NAME, parts::containerd::NAME] {
-            must_run(places, part)?;
-        }
-        let node = nodes.get(NODE_NAME).await.context("no node yet")?;
-        let conditions = node.status.and_then(|status| status.conditions).unwrap_or_default();
-        let ready = conditions.iter().find(|condition| condition.type_ == "Ready");
-        if ready.is_none_or(|ready| ready.status != "True") {
-            bail!("the node is not Ready: {}", ready.and_then(|ready| ready.message.as_deref()).unwrap_or("no word"));
-        }
-        let coredns = deployments.get("coredns").await.context("no CoreDNS yet")?;
-        if coredns.status.and_then(|status| status.available_replicas).unwrap_or_default() < 1 {
-            bail!("CoreDNS has no available replica");
-        }
-        accounts.get("default").await.context("no default service account yet")?;
+        node_is_ready(client).await?;
+        dns_is_available(client).await?;
+        let accounts = Api::<ServiceAccount>::namespaced(client.clone(), "default");
+        accounts
+            .get("default")
+            .await
+            .context("no default service account yet")?;
         Ok(())
     })
     .await?;
     step.done("");
     Ok(())
+}
+
+async fn node_is_ready(client: &Client) -> Result<()> {
+    let node = Api::<Node>::all(client.clone())
+        .get(NODE_NAME)
+        .await
+        .context("no node yet")?;
+    let conditions = node
+        .status
+        .and_then(|status| status.conditions)
+        .unwrap_or_default();
+    let ready = conditions
+        .into_iter()
+        .find(|condition| condition.type_ == "Ready");
+    match ready {
+        Some(ready) if ready.status == "True" => Ok(()),
+        Some(ready) => bail!(
+            "the node is not Ready: {}",
+            ready.message.unwrap_or_default()
+        ),
+        None => bail!("the node says nothing of being Ready"),
+    }
+}
+
+async fn dns_is_available(client: &Client) -> Result<()> {
+    let deployments = Api::<Deployment>::namespaced(client.clone(), "kube-system");
+    let coredns = deployments.get("coredns").await.context("no CoreDNS yet")?;
+    let available = coredns.status.and_then(|status| status.available_replicas);
+    match available {
+        Some(1..) => Ok(()),
+        Some(_) | None => bail!("CoreDNS has no available replica"),
+    }
 }

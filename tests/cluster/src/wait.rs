@@ -24,7 +24,10 @@ where
             Err(_elapsed) => "no answer".to_owned(),
         };
         if since.elapsed() >= deadline {
-            bail!("waited {} s for {what}; seen last: {seen}", since.elapsed().as_secs());
+            bail!(
+                "waited {} s for {what}; seen last: {seen}",
+                since.elapsed().as_secs()
+            );
         }
         tokio::time::sleep(PAUSE).await;
     }

@@ -21,6 +21,8 @@ pub const COREDNS: &str = "coredns/coredns:1.15.0";
 pub const VERSITYGW: &str = "versity/versitygw:v1.8.0";
 /// A shell and small programs, for stories that look at things from inside a pod.
 pub const BUSYBOX: &str = "busybox:1.35";
+/// What stories run inside pods to try things from there.
+pub const PROBE: &str = "localhost/quorate/probe:1";
 /// The operator of this checkout.
 pub const QUORATE: &str = concat!("quorate/quorate:v", env!("CARGO_PKG_VERSION"));
 
@@ -34,7 +36,7 @@ pub fn etcd_name(version: &str) -> String {
 #[must_use]
 pub fn names() -> Vec<String> {
     let etcd = ETCD_VERSIONS.iter().map(|version| etcd_name(version));
-    let others = [PAUSE, COREDNS, QUORATE, BUSYBOX, VERSITYGW].map(str::to_owned);
+    let others = [PAUSE, COREDNS, QUORATE, BUSYBOX, PROBE, VERSITYGW].map(str::to_owned);
     others.into_iter().chain(etcd).collect()
 }
 
@@ -48,12 +50,18 @@ pub async fn image(name: &str, places: &Places) -> Result<Image> {
         COREDNS => coredns(places).await,
         VERSITYGW => versitygw(places).await,
         BUSYBOX => busybox().await,
+        PROBE => probe(places).await,
         QUORATE => quorate(places).await,
         other => {
-            let version = ETCD_VERSIONS.iter().find(|version| etcd_name(version) == other);
+            let version = ETCD_VERSIONS
+                .iter()
+                .find(|version| etcd_name(version) == other);
             match version {
                 Some(version) => etcd(version, places).await,
-                None => bail!("there is no image {other:?}; there are {}", names().join(", ")),
+                None => bail!(
+                    "there is no image {other:?}; there are {}",
+                    names().join(", ")
+                ),
             }
         }
     }
@@ -66,16 +74,28 @@ async fn pause(places: &Places) -> Result<Image> {
 
 async fn coredns(places: &Places) -> Result<Image> {
     let built = programs::COREDNS.programs(COREDNS_VERSION, places).await?;
-    Ok(single(COREDNS, built.join("coredns"), "/coredns", "65532:65532"))
+    Ok(single(
+        COREDNS,
+        built.join("coredns"),
+        "/coredns",
+        "65532:65532",
+    ))
 }
 
 async fn versitygw(places: &Places) -> Result<Image> {
-    let built = programs::VERSITYGW.programs(VERSITYGW_VERSION, places).await?;
+    let built = programs::VERSITYGW
+        .programs(VERSITYGW_VERSION, places)
+        .await?;
     let program = "/usr/local/bin/versitygw";
     Ok(Image {
         folders: vec![("/tmp", 0o1777)],
         ..single(VERSITYGW, built.join("versitygw"), program, "")
     })
+}
+
+async fn probe(places: &Places) -> Result<Image> {
+    let program = static_program("quorate-probe", "probe", places).await?;
+    Ok(single(PROBE, program, "/probe", "65532:65532"))
 }
 
 async fn quorate(places: &Places) -> Result<Image> {
@@ -89,14 +109,17 @@ async fn quorate(places: &Places) -> Result<Image> {
 /// As the official image: programs in /usr/local/bin, no entry point, no user.
 async fn etcd(version: &str, places: &Places) -> Result<Image> {
     let built = programs::ETCD.programs(version, places).await?;
-    let files = ["etcd", "etcdctl", "etcdutl"].map(|program| {
-        (built.join(program), format!("/usr/local/bin/{program}"))
-    });
+    let files = ["etcd", "etcdctl", "etcdutl"]
+        .map(|program| (built.join(program), format!("/usr/local/bin/{program}")));
     Ok(Image {
         name: etcd_name(version),
         files: files.into(),
         links: vec![],
-        folders: vec![("/tmp", 0o1777), ("/var/etcd", 0o755), ("/var/lib/etcd", 0o755)],
+        folders: vec![
+            ("/tmp", 0o1777),
+            ("/var/etcd", 0o755),
+            ("/var/lib/etcd", 0o755),
+        ],
         entrypoint: vec![],
         arguments: vec!["/usr/local/bin/etcd".into()],
         user: "",
@@ -114,7 +137,9 @@ async fn busybox() -> Result<Image> {
     Ok(Image {
         name: BUSYBOX.to_owned(),
         files: vec![(program.to_owned(), "/bin/busybox".into())],
-        links: links.map(|applet| (format!("/bin/{applet}"), "/bin/busybox".into())).collect(),
+        links: links
+            .map(|applet| (format!("/bin/{applet}"), "/bin/busybox".into()))
+            .collect(),
         folders: vec![("/tmp", 0o1777), ("/etc", 0o755)],
         entrypoint: vec![],
         arguments: vec!["/bin/sh".into()],
@@ -141,11 +166,21 @@ async fn static_program(package: &str, program: &str, places: &Places) -> Result
     let mut cargo = command::command("cargo");
     cargo
         .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
-        .args(["build", "--release", "--locked", "--package", package, "--bin", program])
+        .args([
+            "build",
+            "--release",
+            "--locked",
+            "--package",
+            package,
+            "--bin",
+            program,
+        ])
         .args(["--target", &target])
         .env("CARGO_TARGET_DIR", places.target())
         .env("RUSTFLAGS", "-C target-feature=+crt-static");
-    command::output(&mut cargo).await.with_context(|| format!("cannot build {program}"))?;
+    command::output(&mut cargo)
+        .await
+        .with_context(|| format!("cannot build {program}"))?;
     step.done("");
     Ok(places.target().join(target).join("release").join(program))
 }

@@ -1,5 +1,7 @@
 //! kube-apiserver: Node and RBAC authorization, Pod Security admission, and an audit log of every write.
 
+use std::ffi::OsString;
+
 use anyhow::Result;
 use serde_json::{Value, json};
 
@@ -18,55 +20,105 @@ pub const NAME: &str = "kube-apiserver";
 pub fn daemon(plan: &Plan<'_>) -> Result<Daemon> {
     let audit = plan.write_json("audit-policy.json", &audit_policy())?;
     let admission = plan.write_json("admission.json", &admission())?;
-    let places = plan.places;
-    let network = &plan.settings.network;
-    let pki = places.pki();
-    let (ca, front_ca) = (pair(places, "ca"), pair(places, "front-proxy-ca"));
-    let (own, etcd_client) = (pair(places, "apiserver"), pair(places, "etcd"));
-    let (kubelet, front) = (pair(places, "apiserver-kubelet-client"), pair(places, "front-proxy-client"));
-    let issuer = format!("https://kubernetes.default.svc.{CLUSTER_DOMAIN}");
-    let args = flags([
-        ("etcd-servers", &etcd::endpoint(network)),
-        ("etcd-cafile", &ca.cert),
-        ("etcd-certfile", &etcd_client.cert),
-        ("etcd-keyfile", &etcd_client.key),
-        ("bind-address", &network.node),
-        ("advertise-address", &network.node),
-        ("secure-port", &"6443"),
-        ("service-cluster-ip-range", &network.services),
-        ("tls-cert-file", &own.cert),
-        ("tls-private-key-file", &own.key),
-        ("client-ca-file", &ca.cert),
+    let mut args = flags([
         ("authorization-mode", &"Node,RBAC"),
         ("anonymous-auth", &"false"),
         ("enable-admission-plugins", &"NodeRestriction"),
         ("admission-control-config-file", &admission),
         ("allow-privileged", &"true"),
-        ("kubelet-certificate-authority", &ca.cert),
-        ("kubelet-client-certificate", &kubelet.cert),
-        ("kubelet-client-key", &kubelet.key),
-        // By name it would ask DNS for a node that only this cluster knows.
-        ("kubelet-preferred-address-types", &"InternalIP"),
-        ("service-account-issuer", &issuer),
-        ("service-account-key-file", &pki.join("service-accounts.pub")),
-        ("service-account-signing-key-file", &pki.join("service-accounts.key")),
-        ("requestheader-client-ca-file", &front_ca.cert),
-        ("requestheader-allowed-names", &"front-proxy-client"),
-        ("requestheader-username-headers", &"X-Remote-User"),
-        ("requestheader-group-headers", &"X-Remote-Group"),
-        ("requestheader-extra-headers-prefix", &"X-Remote-Extra-"),
-        ("proxy-client-cert-file", &front.cert),
-        ("proxy-client-key-file", &front.key),
         ("audit-policy-file", &audit),
-        ("audit-log-path", &places.audit_log()),
+        ("audit-log-path", &plan.places.audit_log()),
         ("audit-log-maxsize", &"512"),
         ("audit-log-maxbackup", &"2"),
         // Stories read the log right after what they did.
         ("audit-log-mode", &"blocking"),
         ("profiling", &"false"),
     ]);
-    let program = plan.kubernetes.join("kube-apiserver");
-    Ok(Daemon { part: NAME, program, args, files: vec![audit, admission, own.cert] })
+    args.extend(serving(plan));
+    args.extend(storage(plan));
+    args.extend(service_accounts(plan));
+    args.extend(kubelets(plan));
+    args.extend(aggregated_apis(plan));
+    let files = vec![audit, admission, pair(plan.places, "apiserver").cert];
+    Ok(Daemon {
+        part: NAME,
+        program: plan.kubernetes.join("kube-apiserver"),
+        args,
+        files,
+    })
+}
+
+fn serving(plan: &Plan<'_>) -> Vec<OsString> {
+    let network = &plan.settings.network;
+    let own = pair(plan.places, "apiserver");
+    flags([
+        ("bind-address", &network.node),
+        ("advertise-address", &network.node),
+        ("secure-port", &"6443"),
+        ("service-cluster-ip-range", &network.services),
+        ("tls-cert-file", &own.cert),
+        ("tls-private-key-file", &own.key),
+        ("client-ca-file", &pair(plan.places, "ca").cert),
+    ])
+}
+
+fn storage(plan: &Plan<'_>) -> Vec<OsString> {
+    let client = pair(plan.places, "etcd");
+    flags([
+        ("etcd-servers", &etcd::endpoint(&plan.settings.network)),
+        ("etcd-cafile", &pair(plan.places, "ca").cert),
+        ("etcd-certfile", &client.cert),
+        ("etcd-keyfile", &client.key),
+    ])
+}
+
+fn service_accounts(plan: &Plan<'_>) -> Vec<OsString> {
+    let pki = plan.places.pki();
+    flags([
+        (
+            "service-account-issuer",
+            &format!("https://kubernetes.default.svc.{CLUSTER_DOMAIN}"),
+        ),
+        (
+            "service-account-key-file",
+            &pki.join("service-accounts.pub"),
+        ),
+        (
+            "service-account-signing-key-file",
+            &pki.join("service-accounts.key"),
+        ),
+    ])
+}
+
+/// How it reaches the kubelet, for logs, exec and port-forward.
+fn kubelets(plan: &Plan<'_>) -> Vec<OsString> {
+    let client = pair(plan.places, "apiserver-kubelet-client");
+    flags([
+        (
+            "kubelet-certificate-authority",
+            &pair(plan.places, "ca").cert,
+        ),
+        ("kubelet-client-certificate", &client.cert),
+        ("kubelet-client-key", &client.key),
+        // By name it would ask DNS for a node that only this cluster knows.
+        ("kubelet-preferred-address-types", &"InternalIP"),
+    ])
+}
+
+fn aggregated_apis(plan: &Plan<'_>) -> Vec<OsString> {
+    let client = pair(plan.places, "front-proxy-client");
+    flags([
+        (
+            "requestheader-client-ca-file",
+            &pair(plan.places, "front-proxy-ca").cert,
+        ),
+        ("requestheader-allowed-names", &"front-proxy-client"),
+        ("requestheader-username-headers", &"X-Remote-User"),
+        ("requestheader-group-headers", &"X-Remote-Group"),
+        ("requestheader-extra-headers-prefix", &"X-Remote-Extra-"),
+        ("proxy-client-cert-file", &client.cert),
+        ("proxy-client-key-file", &client.key),
+    ])
 }
 
 /// Every write with who, what and when; bodies of Secrets and tokens never, reads not at all.

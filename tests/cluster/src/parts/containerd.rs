@@ -19,12 +19,21 @@ pub const CNI_NETWORK: &str = "quorate";
 /// If its configuration cannot be written.
 pub fn daemon(plan: &Plan<'_>) -> Result<Daemon> {
     let places = plan.places;
-    folders([&places.containerd("root"), &places.containerd("state"), &places.cni("conf")])?;
+    folders([
+        &places.containerd("root"),
+        &places.containerd("state"),
+        &places.cni("conf"),
+    ])?;
     let network = serde_json::to_string_pretty(&network(plan))?;
     files::write(&places.cni("conf").join("10-quorate.conflist"), network)?;
     let config = plan.write("containerd.toml", configuration(plan))?;
     let args = vec!["--config".into(), config.clone().into()];
-    Ok(Daemon { part: NAME, program: "/usr/bin/containerd".into(), args, files: vec![config] })
+    Ok(Daemon {
+        part: NAME,
+        program: "/usr/bin/containerd".into(),
+        args,
+        files: vec![config],
+    })
 }
 
 fn configuration(plan: &Plan<'_>) -> String {

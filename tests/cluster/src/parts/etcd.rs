@@ -47,5 +47,10 @@ pub fn daemon(plan: &Plan<'_>) -> Result<Daemon> {
         // The state is thrown away with the machine, and the disk belongs to the etcds under test.
         "--unsafe-no-fsync".into(),
     ]);
-    Ok(Daemon { part: NAME, program: plan.etcd.join("etcd"), args, files: vec![own.cert] })
+    Ok(Daemon {
+        part: NAME,
+        program: plan.etcd.join("etcd"),
+        args,
+        files: vec![own.cert],
+    })
 }

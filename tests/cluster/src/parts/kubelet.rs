@@ -1,19 +1,16 @@
 //! The kubelet of the one node: its configuration, its flags, its cgroup.
 
-use std::path::{Path, PathBuf};
-
 use anyhow::{Context, Result};
 use serde_json::json;
 
 use super::{Plan, flags, folders};
+use crate::cgroups;
 use crate::pki::pair;
 use crate::processes::Daemon;
 use crate::settings::{CLUSTER_DOMAIN, NODE_NAME};
 
 /// The part's name.
 pub const NAME: &str = "kubelet";
-/// The cgroup below which all pods live, so that `down` finds every process of theirs.
-pub const CGROUP: &str = "quorate-cluster";
 
 /// How it runs.
 ///
@@ -21,8 +18,12 @@ pub const CGROUP: &str = "quorate-cluster";
 /// If its configuration cannot be written.
 pub fn daemon(plan: &Plan<'_>) -> Result<Daemon> {
     let places = plan.places;
-    folders([&places.kubelet(), &places.pod_logs(), &places.kubelet().join("volume-plugins")])?;
-    prepare_cgroups().context("cannot make the cgroup of the pods")?;
+    folders([
+        &places.kubelet(),
+        &places.pod_logs(),
+        &places.kubelet().join("volume-plugins"),
+    ])?;
+    cgroups::prepare().context("cannot make the cgroup of the pods")?;
     let config = plan.write_json("kubelet.json", &configuration(plan)?)?;
     let kubeconfig = places.kubeconfig("kubelet");
     let args = flags([
@@ -33,7 +34,12 @@ pub fn daemon(plan: &Plan<'_>) -> Result<Daemon> {
         ("node-ip", &plan.settings.network.node),
     ]);
     let program = plan.kubernetes.join("kubelet");
-    Ok(Daemon { part: NAME, program, args, files: vec![config, kubeconfig] })
+    Ok(Daemon {
+        part: NAME,
+        program,
+        args,
+        files: vec![config, kubeconfig],
+    })
 }
 
 fn configuration(plan: &Plan<'_>) -> Result<serde_json::Value> {
@@ -64,7 +70,7 @@ fn configuration(plan: &Plan<'_>) -> Result<serde_json::Value> {
         // Machines of either cgroup version; no systemd is assumed.
         "failCgroupV1": false,
         "cgroupDriver": "cgroupfs",
-        "cgroupRoot": format!("/{CGROUP}"),
+        "cgroupRoot": format!("/{}", cgroups::NAME),
         "failSwapOn": false,
         // Without CAP_SYS_RESOURCE the score cannot be lowered.
         "oomScoreAdj": 0,
@@ -84,43 +90,4 @@ fn configuration(plan: &Plan<'_>) -> Result<serde_json::Value> {
         "nodeStatusUpdateFrequency": "4s",
         "shutdownGracePeriod": "0s",
     }))
-}
-
-/// The kubelet wants its cgroup root to exist in every hierarchy.
-fn prepare_cgroups() -> Result<()> {
-    let root = Path::new("/sys/fs/cgroup");
-    if root.join("cgroup.controllers").exists() {
-        let own = root.join(CGROUP);
-        std::fs::create_dir_all(&own)?;
-        let controllers = std::fs::read_to_string(root.join("cgroup.controllers"))?;
-        for controller in controllers.split_whitespace() {
-            for folder in [root, own.as_path()] {
-                drop(std::fs::write(folder.join("cgroup.subtree_control"), format!("+{controller}")));
-            }
-        }
-        return Ok(());
-    }
-    for hierarchy in hierarchies() {
-        let own = hierarchy.join(CGROUP);
-        std::fs::create_dir_all(&own)?;
-        // A new cpuset is empty, and an empty one takes no process.
-        for file in ["cpuset.cpus", "cpuset.mems"] {
-            if let Ok(value) = std::fs::read_to_string(hierarchy.join(file)) {
-                std::fs::write(own.join(file), value.trim())?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// The mounted cgroup trees: one of version 2, or one per controller of version 1.
-#[must_use]
-pub fn hierarchies() -> Vec<PathBuf> {
-    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-    let of_cgroup = |line: &str| {
-        let mut words = line.split(' ').skip(1);
-        let place = words.next()?;
-        words.next()?.starts_with("cgroup").then(|| PathBuf::from(place))
-    };
-    mounts.lines().filter_map(of_cgroup).collect()
 }

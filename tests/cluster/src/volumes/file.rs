@@ -15,7 +15,11 @@ const SUFFIX: &str = "img";
 /// The device of a volume of this size: file and device are made, enlarged or found as needed.
 pub(super) async fn ensure(folder: &Path, name: &str, size: u64) -> Result<PathBuf> {
     let file = path(folder, name);
-    let sparse = OpenOptions::new().create(true).truncate(false).write(true).open(&file)?;
+    let sparse = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&file)?;
     let grown = sparse.metadata()?.len() < size;
     if grown {
         sparse.set_len(size).context("cannot enlarge the file")?;
@@ -23,10 +27,17 @@ pub(super) async fn ensure(folder: &Path, name: &str, size: u64) -> Result<PathB
     let Some(device) = device_of(&file) else {
         let mut attach = command::command("losetup");
         let device = command::output(attach.args(["--find", "--show"]).arg(&file)).await;
-        return Ok(PathBuf::from(device.context("no loop device to be had")?.trim()));
+        return Ok(PathBuf::from(
+            device.context("no loop device to be had")?.trim(),
+        ));
     };
     if grown {
-        command::output(command::command("losetup").arg("--set-capacity").arg(&device)).await?;
+        command::output(
+            command::command("losetup")
+                .arg("--set-capacity")
+                .arg(&device),
+        )
+        .await?;
     }
     Ok(device)
 }
@@ -37,7 +48,10 @@ pub(super) async fn remove(folder: &Path, name: &str) -> Result<()> {
     if let Some(device) = device_of(&file) {
         let mounts = std::fs::read_to_string("/proc/self/mounts")?;
         let device_name = device.to_string_lossy().into_owned();
-        if mounts.lines().any(|line| line.split(' ').next() == Some(&device_name)) {
+        if mounts
+            .lines()
+            .any(|line| line.split(' ').next() == Some(&device_name))
+        {
             bail!("{device_name} is still mounted");
         }
         detach(&device).await?;
@@ -52,7 +66,10 @@ pub(super) async fn remove(folder: &Path, name: &str) -> Result<()> {
 pub(super) async fn remove_orphans(folder: &Path, is_known: impl Fn(&str) -> bool) -> Result<()> {
     for entry in std::fs::read_dir(folder)?.flatten() {
         let file = entry.path();
-        let name = file.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
+        let name = file
+            .file_stem()
+            .and_then(|name| name.to_str())
+            .unwrap_or_default();
         if file.extension().is_some_and(|suffix| suffix == SUFFIX) && !is_known(name) {
             remove(folder, name).await?;
         }
@@ -78,22 +95,33 @@ fn path(folder: &Path, name: &str) -> PathBuf {
 }
 
 async fn detach(device: &Path) -> Result<()> {
-    command::output(command::command("losetup").arg("--detach").arg(device)).await.map(drop)
+    command::output(command::command("losetup").arg("--detach").arg(device))
+        .await
+        .map(drop)
 }
 
 fn device_of(file: &Path) -> Option<PathBuf> {
-    devices().into_iter().find(|(_, behind)| behind == file).map(|(device, _)| device)
+    devices()
+        .into_iter()
+        .find(|(_, behind)| behind == file)
+        .map(|(device, _)| device)
 }
 
 /// The loop devices in use, with the files behind them.
 fn devices() -> Vec<(PathBuf, PathBuf)> {
-    let blocks = std::fs::read_dir("/sys/block").into_iter().flatten().flatten();
+    let blocks = std::fs::read_dir("/sys/block")
+        .into_iter()
+        .flatten()
+        .flatten();
     blocks
         .filter_map(|block| {
             let file = std::fs::read_to_string(block.path().join("loop/backing_file")).ok()?;
             let file = file.trim_end();
             let file = file.strip_suffix(" (deleted)").unwrap_or(file);
-            Some((Path::new("/dev").join(block.file_name()), PathBuf::from(file)))
+            Some((
+                Path::new("/dev").join(block.file_name()),
+                PathBuf::from(file),
+            ))
         })
         .collect()
 }

@@ -1,0 +1,162 @@
+//! What a cluster could leave on a machine, taken down as plain lines, so that two moments can be compared.
+//!
+//! It looks with other eyes than the tool: by the names of programs, not by the tool's own marks.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use quorate_cluster::places::Places;
+use quorate_cluster::{cgroups, command, processes};
+
+/// The programs that run in a cluster. Others come and go on a machine that also builds things.
+const PROGRAMS: [&str; 12] = [
+    "etcd",
+    "kube-apiserver",
+    "kube-controller",
+    "kube-scheduler",
+    "kubelet",
+    "kube-proxy",
+    "containerd",
+    "containerd-shim",
+    "coredns",
+    "pause",
+    "runc",
+    "quorate-cluster",
+];
+/// Folders outside of the cluster's own in which its programs are known to write.
+const FOLDERS: [&str; 6] = [
+    "/var/lib/cni/results",
+    "/var/log/containers",
+    "/run/containerd/s",
+    "/run/netns",
+    "/var/lib/kubelet",
+    "/var/lib/quorate-cluster",
+];
+/// Kernel settings that move by themselves.
+const RESTLESS: [&str; 8] = [
+    "/random/",
+    "ns_last_pid",
+    "nf_conntrack_count",
+    "/pty/nr",
+    "/stat",
+    "sched",
+    "perf_event",
+    "/nr_",
+];
+
+/// The lines of one moment.
+pub(crate) struct Footprint(BTreeSet<String>);
+
+impl Footprint {
+    pub(crate) async fn take() -> Result<Self> {
+        let mut lines = BTreeSet::new();
+        lines.extend(programs().into_iter().map(|line| format!("process {line}")));
+        let mounts = std::fs::read_to_string("/proc/self/mounts")?;
+        lines.extend(mounts.lines().map(|line| format!("mount {line}")));
+        for block in names("/sys/block") {
+            let file = std::fs::read_to_string(format!("/sys/block/{block}/loop/backing_file"));
+            lines.extend(
+                file.ok()
+                    .map(|file| format!("loop device {block} {}", file.trim())),
+            );
+        }
+        lines.extend(
+            names("/sys/class/net")
+                .into_iter()
+                .map(|link| format!("link {link}")),
+        );
+        for (what, words) in [
+            ("namespace", vec!["ip", "netns", "list"]),
+            ("rule", vec!["nft", "list", "ruleset"]),
+            ("route", vec!["ip", "-4", "route", "show", "table", "all"]),
+            ("route", vec!["ip", "-6", "route", "show", "table", "all"]),
+        ] {
+            let (program, args) = words.split_first().context("no program")?;
+            let listed = command::output(command::command(program).args(args)).await?;
+            lines.extend(listed.lines().map(|line| format!("{what} {}", line.trim())));
+        }
+        for folder in ["kernel", "net", "vm"] {
+            settings(&Path::new("/proc/sys").join(folder), &mut lines);
+        }
+        lines.extend(
+            cgroups::own()
+                .into_iter()
+                .map(|cgroup| format!("cgroup {}", cgroup.display())),
+        );
+        for folder in FOLDERS {
+            lines.extend(
+                names(folder)
+                    .into_iter()
+                    .map(|file| format!("file {folder}/{file}")),
+            );
+        }
+        Ok(Self(lines))
+    }
+
+    /// What came (+) and what went (-) since.
+    pub(crate) fn difference(&self, later: &Self) -> Vec<String> {
+        let came = later.0.difference(&self.0).map(|line| format!("+ {line}"));
+        let went = self.0.difference(&later.0).map(|line| format!("- {line}"));
+        went.chain(came).collect()
+    }
+}
+
+/// What the cluster's processes hold together, in MiB; memory that they share counts once.
+pub(crate) fn memory(places: &Places) -> u64 {
+    let inside = cgroups::own()
+        .into_iter()
+        .flat_map(|own| cgroups::pids(&own));
+    let all: BTreeSet<i32> = processes::of_cluster(places)
+        .iter()
+        .map(processes::Process::pid)
+        .chain(inside)
+        .collect();
+    let share = |pid: &i32| {
+        let page = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
+        let line = page.lines().find_map(|line| line.strip_prefix("Pss:"));
+        line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok())
+            .unwrap_or_default()
+    };
+    all.iter().map(share).sum::<u64>().div_ceil(1024)
+}
+
+/// Those that run; one that has ended and waits for its parent to notice does not.
+fn programs() -> Vec<String> {
+    let pids = names("/proc")
+        .into_iter()
+        .filter_map(|name| name.parse::<i32>().ok());
+    let running =
+        pids.filter(|pid| processes::Process::open(*pid).is_some_and(|process| process.is_alive()));
+    let name = |pid| {
+        std::fs::read_to_string(format!("/proc/{pid}/comm"))
+            .unwrap_or_default()
+            .trim()
+            .to_owned()
+    };
+    running
+        .map(name)
+        .filter(|name| PROGRAMS.iter().any(|program| name.starts_with(program)))
+        .collect()
+}
+
+fn names(folder: impl AsRef<Path>) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect()
+}
+
+fn settings(folder: &Path, lines: &mut BTreeSet<String>) {
+    for name in names(folder) {
+        let path = folder.join(name);
+        let shown = path.display().to_string();
+        if path.is_dir() {
+            settings(&path, lines);
+        } else if !RESTLESS.iter().any(|restless| shown.contains(restless))
+            && let Ok(value) = std::fs::read_to_string(&path)
+        {
+            lines.insert(format!("setting {shown} = {}", value.trim()));
+        }
+    }
+}

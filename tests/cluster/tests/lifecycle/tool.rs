@@ -1,0 +1,72 @@
+//! The program under test, as a user runs it.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use quorate_cluster::kubectl::Kubectl;
+use quorate_cluster::places::Places;
+use quorate_cluster::processes;
+use quorate_cluster::settings::{Choice, Settings};
+use tokio::process::Command;
+
+/// `quorate-cluster`, and where its cluster is.
+pub(crate) struct Tool {
+    pub(crate) places: Places,
+}
+
+impl Tool {
+    pub(crate) fn new() -> Result<Self> {
+        Ok(Self {
+            places: Places::from_environment()?,
+        })
+    }
+
+    /// Runs it to the end and returns what it said.
+    pub(crate) async fn run(&self, args: &[&str]) -> Result<String> {
+        let output = command(args).output().await?;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        ensure!(
+            output.status.success(),
+            "`quorate-cluster {}` failed:\n{said}",
+            args.join(" ")
+        );
+        Ok(said)
+    }
+
+    /// Starts it and kills it (SIGKILL) after a while, unless it was faster.
+    pub(crate) async fn run_and_kill(&self, args: &[&str], after: Duration) -> Result<()> {
+        let mut child = command(args).spawn()?;
+        if tokio::time::timeout(after, child.wait()).await.is_err() {
+            child.kill().await?;
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn kubectl(&self) -> Result<Kubectl> {
+        let settings = Settings::read(&Choice::default(), &self.places)?;
+        Kubectl::admin(&settings.kubernetes, &self.places).await
+    }
+
+    /// The process of each part.
+    pub(crate) fn pids(&self, parts: &[&str]) -> Vec<Vec<i32>> {
+        let of = |part: &&str| {
+            processes::of_part(&self.places, part)
+                .iter()
+                .map(processes::Process::pid)
+                .collect()
+        };
+        parts.iter().map(of).collect()
+    }
+}
+
+fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_quorate-cluster"));
+    // Not a terminal, and nothing to read: as in CI.
+    command
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    command
+}

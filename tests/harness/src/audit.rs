@@ -1,0 +1,94 @@
+//! The audit log: who wrote what to the API, and when.
+
+use std::io::{Read, Seek, SeekFrom};
+
+use anyhow::{Context, Result};
+use quorate_cluster::places::Places;
+use serde::Deserialize;
+
+/// A place in the log: everything after it happened later.
+#[derive(Clone, Copy, Debug)]
+pub struct Mark(u64);
+
+/// One write. Reads are not in the log.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Write {
+    /// `create`, `update`, `patch`, `delete` or `deletecollection`.
+    pub verb: String,
+    /// Who did it.
+    pub user: User,
+    /// To what. Absent for requests that are about no object.
+    #[serde(default)]
+    pub object_ref: Target,
+    /// The answer.
+    #[serde(default)]
+    pub response_status: Answer,
+    /// What was sent, unless it could hold a secret.
+    pub request_object: Option<serde_json::Value>,
+    /// When it came, in RFC 3339.
+    pub request_received_timestamp: String,
+}
+
+/// Who.
+#[derive(Clone, Debug, Deserialize)]
+pub struct User {
+    /// The name, such as `system:serviceaccount:quorate-system:quorate`.
+    #[serde(default)]
+    pub username: String,
+}
+
+/// What.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Target {
+    /// The API group; empty is the core.
+    pub api_group: String,
+    /// The kind in plural, as in URLs.
+    pub resource: String,
+    /// `status`, `scale` and so on.
+    pub subresource: String,
+    /// The namespace; empty for cluster-wide kinds.
+    pub namespace: String,
+    /// The name; empty when the server chose it.
+    pub name: String,
+}
+
+/// How it ended.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Answer {
+    /// The HTTP status.
+    pub code: u16,
+}
+
+/// The present end of the log.
+///
+/// # Errors
+/// If there is no log.
+pub fn mark(places: &Places) -> Result<Mark> {
+    let about = std::fs::metadata(places.audit_log()).context("there is no audit log")?;
+    Ok(Mark(about.len()))
+}
+
+/// The writes since a mark, in order. The apiserver writes the log before it answers, so what a story has
+/// seen happen is in it.
+///
+/// # Errors
+/// If the log cannot be read.
+pub fn since(places: &Places, mark: Mark) -> Result<Vec<Write>> {
+    let mut file = std::fs::File::open(places.audit_log()).context("there is no audit log")?;
+    file.seek(SeekFrom::Start(mark.0))?;
+    let mut text = String::new();
+    file.read_to_string(&mut text)?;
+    // The last line may be under way.
+    let complete = text
+        .rfind('\n')
+        .map_or("", |end| text.get(..end).unwrap_or_default());
+    complete
+        .lines()
+        .map(|line| {
+            serde_json::from_str(line).with_context(|| format!("not an audit entry: {line}"))
+        })
+        .collect()
+}

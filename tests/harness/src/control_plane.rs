@@ -1,0 +1,68 @@
+//! The control plane's etcd, read directly: what the apiserver really stored, byte by byte.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use etcd_client::{Certificate, Client, ConnectOptions, GetOptions, Identity, TlsOptions};
+use quorate_cluster::{parts, pki};
+
+use crate::story::Story;
+
+/// A connection to it.
+pub struct ControlPlane {
+    client: Client,
+}
+
+impl Story {
+    /// Connects to the control plane's etcd.
+    ///
+    /// # Errors
+    /// If it does not answer.
+    pub async fn control_plane(&self) -> Result<ControlPlane> {
+        let read = |path: PathBuf| {
+            std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))
+        };
+        let own = pki::pair(&self.places, "etcd");
+        let tls = TlsOptions::new()
+            .ca_certificate(Certificate::from_pem(read(
+                pki::pair(&self.places, "ca").cert,
+            )?))
+            .identity(Identity::from_pem(read(own.cert)?, read(own.key)?));
+        let endpoint = parts::etcd::endpoint(&self.settings.network);
+        let options = ConnectOptions::new().with_tls(tls);
+        let client = Client::connect([endpoint], Some(options))
+            .await
+            .context("the control plane's etcd")?;
+        Ok(ControlPlane { client })
+    }
+}
+
+impl ControlPlane {
+    /// The bytes under a key such as `/registry/configmaps/default/name`.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub async fn get(&mut self, key: &str) -> Result<Option<Vec<u8>>> {
+        let answer = self
+            .client
+            .get(key, None)
+            .await
+            .with_context(|| format!("cannot read {key}"))?;
+        Ok(answer.kvs().first().map(|pair| pair.value().to_vec()))
+    }
+
+    /// The keys below a prefix.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub async fn keys(&mut self, prefix: &str) -> Result<Vec<String>> {
+        let options = GetOptions::new().with_prefix().with_keys_only();
+        let answer = self.client.get(prefix, Some(options)).await;
+        let answer = answer.with_context(|| format!("cannot list {prefix}"))?;
+        answer
+            .kvs()
+            .iter()
+            .map(|pair| Ok(pair.key_str()?.to_owned()))
+            .collect()
+    }
+}
