@@ -4,11 +4,15 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
+# There is one cluster on a machine, and it is not shared.
+.NOTPARALLEL:
 
 # What is dear to make lives in the user's cache, so that a fresh clone does not start from zero.
 QUORATE_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/quorate
 CARGO_TARGET_DIR ?= $(QUORATE_CACHE)/target
-export QUORATE_CACHE CARGO_TARGET_DIR
+# An error that is a test's own text needs no backtrace.
+RUST_LIB_BACKTRACE ?= 0
+export QUORATE_CACHE CARGO_TARGET_DIR RUST_LIB_BACKTRACE
 
 CARGO := cargo
 CLUSTER = $(CARGO) run --quiet --locked --package quorate-cluster --bin quorate-cluster --
@@ -33,23 +37,23 @@ lint: prerequisites ## Check format and lints
 
 unit: prerequisites ## Tests that need no cluster (seconds)
 	@echo "== unit tests"
-	@$(CARGO) test --quiet --locked --workspace --lib --bins --test house_rules --test manifests --test cli --test election
+	@$(CARGO) test --quiet --locked --workspace --lib --bins --test cli --test docs --test election --test house_rules --test manifests
 
 ##@ Tests on the real cluster
 .PHONY: stories cluster-test cluster-versions
-stories: prerequisites ## The stories, on the local cluster (started if it is not there)
+stories: prerequisites ## The stories, on the local cluster (started if need be, and reset)
 	@echo "== stories on the real cluster"
 	@$(CLUSTER) up
 	@$(CLUSTER) reset
 	@$(CLUSTER) images
 	@$(CARGO) test --quiet --locked --package quorate --test stories -- --test-threads 4
 
-cluster-test: prerequisites ## The local cluster's own tests: start, end, crash, leave nothing behind
+cluster-test: prerequisites ## The local cluster's own tests: they end the one that runs, and start others
 	@echo "== the local cluster comes, goes and survives crashes"
 	@$(CARGO) test --quiet --locked --package quorate-cluster --test lifecycle -- --test-threads 1
 
 cluster-versions: prerequisites ## The stories on every Kubernetes the local cluster knows (long)
-	@for version in $$($(CLUSTER) versions); do \
+	@versions=$$($(CLUSTER) versions); for version in $$versions; do \
 		$(CLUSTER) down; \
 		$(CLUSTER) --kubernetes $$version up; \
 		$(MAKE) stories; \

@@ -50,48 +50,18 @@ async fn upload(s3: &S3) -> Result<()> {
     let object = Path::from(format!("probe/{}", std::process::id()));
     let parts: Vec<Vec<u8>> = (0_u8..3).map(|number| vec![number; PART]).collect();
 
-    let mut upload = store
-        .put_multipart(&object)
-        .await
-        .context("the upload was refused")?;
+    let mut upload = store.put_multipart(&object).await.context("the upload was refused")?;
     for part in &parts {
-        upload
-            .put_part(PutPayload::from(part.clone()))
-            .await
-            .context("a part was refused")?;
+        upload.put_part(PutPayload::from(part.clone())).await.context("a part was refused")?;
     }
-    upload
-        .complete()
-        .await
-        .context("the upload was not completed")?;
-    let stored = store
-        .get(&object)
-        .await?
-        .bytes()
-        .await
-        .context("it cannot be read back")?;
-    ensure!(
-        stored == parts.concat(),
-        "what was read is not what was written"
-    );
+    upload.complete().await.context("the upload was not completed")?;
+    let stored = store.get(&object).await?.bytes().await.context("it cannot be read back")?;
+    ensure!(stored == parts.concat(), "what was read is not what was written");
 
-    let again = store
-        .put_opts(&object, "x".into(), PutMode::Create.into())
-        .await;
-    ensure!(
-        matches!(again, Err(Error::AlreadyExists { .. })),
-        "created twice: {again:?}"
-    );
-    store
-        .delete(&object)
-        .await
-        .context("it cannot be deleted")?;
-    writeln!(
-        std::io::stdout(),
-        "{} bytes in {} parts",
-        stored.len(),
-        parts.len()
-    )?;
+    let again = store.put_opts(&object, "x".into(), PutMode::Create.into()).await;
+    ensure!(matches!(again, Err(Error::AlreadyExists { .. })), "created twice: {again:?}");
+    store.delete(&object).await.context("it cannot be deleted")?;
+    writeln!(std::io::stdout(), "{} bytes in {} parts", stored.len(), parts.len())?;
     Ok(())
 }
 

@@ -13,16 +13,12 @@ async fn each_etcd_image_brings_its_three_programs_in_its_version() -> Result<()
         for version in ETCD_VERSIONS {
             let image = catalog::etcd_name(version);
             story.image(&image).await?;
-            for (program, flag) in [
-                ("etcd", "--version"),
-                ("etcdctl", "version"),
-                ("etcdutl", "version"),
-            ] {
+            for (program, flag) in
+                [("etcd", "--version"), ("etcdctl", "version"), ("etcdutl", "version")]
+            {
                 let name = format!("{program}-{}", version.replace('.', "-"));
                 let path = format!("/usr/local/bin/{program}");
-                story
-                    .create_pod(pods::restricted(&name, &image, &[&path, flag]))
-                    .await?;
+                story.create_pod(pods::restricted(&name, &image, &[&path, flag])).await?;
                 story.pod_succeeds(&name, Duration::from_mins(1)).await?;
                 let said = story.kubectl(&["logs", &name]).await?;
                 ensure!(said.contains(version), "{program} of {image} says {said:?}");
@@ -42,10 +38,9 @@ async fn an_etcd_pod_serves_on_the_default_image() -> Result<()> {
         let mut pod = pods::restricted("etcd", &image, &[]);
         pod["spec"]["containers"][0]["command"] = json!(null);
         pod["spec"]["containers"][0]["env"] = json!([{ "name": "ETCD_DATA_DIR", "value": "/data" }]);
-        pod["spec"]["containers"][0]["volumeMounts"] = json!([{ "name": "data", "mountPath": "/data" }]);
+        pods::with_volume(&mut pod, "data", "/data", &json!({ "emptyDir": {} }));
         pod["spec"]["containers"][0]["readinessProbe"] =
             json!({ "exec": { "command": ["/usr/local/bin/etcdctl", "endpoint", "health"] }, "periodSeconds": 1 });
-        pod["spec"]["volumes"] = json!([{ "name": "data", "emptyDir": {} }]);
         story.create_pod(pod).await?;
         story.pod_is_ready("etcd").await?;
         story.exec("etcd", &["etcdctl", "put", "key", "value"]).await?;
@@ -61,17 +56,12 @@ async fn the_operators_image_is_a_static_program_that_runs_as_nobody() -> Result
     tell("quorate-image", Disturbs::Nothing, async |story| {
         story.image(catalog::QUORATE).await?;
         // No user is named by the pod: the image itself must not be root, or the kubelet refuses it.
-        let mut pod = pods::restricted(
-            "version",
-            catalog::QUORATE,
-            &["/usr/local/bin/quorate", "version"],
-        );
+        let mut pod =
+            pods::restricted("version", catalog::QUORATE, &["/usr/local/bin/quorate", "version"]);
         pod["spec"]["securityContext"]["runAsUser"] = json!(null);
         pod["spec"]["securityContext"]["runAsGroup"] = json!(null);
         story.create_pod(pod).await?;
-        story
-            .pod_succeeds("version", Duration::from_mins(1))
-            .await?;
+        story.pod_succeeds("version", Duration::from_mins(1)).await?;
         let said = story.kubectl(&["logs", "version"]).await?;
         ensure!(said.contains(env!("CARGO_PKG_VERSION")), "{said:?}");
         Ok(())

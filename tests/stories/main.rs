@@ -3,10 +3,7 @@
 //! `make stories` brings the cluster up and runs them; each file is one subject. What they have in common is
 //! in `tests/harness`.
 
-#![expect(
-    clippy::large_futures,
-    reason = "a story is one long future, and there are few of them"
-)]
+#![expect(clippy::large_futures, reason = "a story is one long future, and there are few of them")]
 
 mod disturbances;
 mod images;

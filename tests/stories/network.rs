@@ -10,25 +10,10 @@ use serde_json::json;
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_finds_another_by_the_name_of_its_service() -> Result<()> {
     tell("dns", Disturbs::Nothing, async |story| {
-        let serve = [
-            "sh",
-            "-c",
-            "echo found > /tmp/index.html; exec httpd -f -p 8000 -h /tmp",
-        ];
-        let mut server = pods::restricted("web", catalog::BUSYBOX, &serve);
-        server["spec"]["containers"][0]["volumeMounts"] =
-            json!([{ "name": "tmp", "mountPath": "/tmp" }]);
-        server["spec"]["volumes"] = json!([{ "name": "tmp", "emptyDir": {} }]);
         story.image(catalog::BUSYBOX).await?;
         make_service(story, "web", 8000).await?;
-        story.create_pod(server).await?;
-        story
-            .create_pod(pods::restricted(
-                "asker",
-                catalog::BUSYBOX,
-                &["sleep", "3600"],
-            ))
-            .await?;
+        story.create_pod(pods::web("web", "found")).await?;
+        story.create_pod(pods::restricted("asker", catalog::BUSYBOX, &["sleep", "3600"])).await?;
         story.pod_is_ready("web").await?;
         story.pod_is_ready("asker").await?;
 
@@ -37,15 +22,13 @@ async fn a_pod_finds_another_by_the_name_of_its_service() -> Result<()> {
         for (asker, host) in [("asker", "web"), ("asker", full.as_str()), ("web", "web")] {
             // A name that was asked for too early stays unknown for the name server's negative TTL.
             story
-                .wait_until(
-                    &format!("an answer of {host} in {asker}"),
-                    PATIENCE,
-                    async || match story.exec(asker, &["sh", "-c", &get(host)]).await {
+                .wait_until(&format!("an answer of {host} in {asker}"), PATIENCE, async || {
+                    match story.exec(asker, &["sh", "-c", &get(host)]).await {
                         Ok(page) if page.ends_with("found\n") => Ok(()),
                         Ok(page) => Err(format!("the page is {page:?}")),
                         Err(error) => Err(format!("{error:#}")),
-                    },
-                )
+                    }
+                })
                 .await?;
         }
         Ok(())
@@ -58,13 +41,7 @@ async fn a_service_without_endpoints_refuses_at_once() -> Result<()> {
     tell("no-endpoints", Disturbs::Nothing, async |story| {
         story.image(catalog::BUSYBOX).await?;
         make_service(story, "nobody", 8000).await?;
-        story
-            .create_pod(pods::restricted(
-                "asker",
-                catalog::BUSYBOX,
-                &["sleep", "3600"],
-            ))
-            .await?;
+        story.create_pod(pods::restricted("asker", catalog::BUSYBOX, &["sleep", "3600"])).await?;
         story.pod_is_ready("asker").await?;
         story
             .wait_until("a refusal", PATIENCE, async || {
@@ -90,9 +67,6 @@ async fn make_service(story: &Story, name: &str, port: u16) -> Result<()> {
         "metadata": { "name": name },
         "spec": { "selector": { "app": name }, "ports": [{ "port": port }] },
     }))?;
-    story
-        .api::<Service>()
-        .create(&PostParams::default(), &service)
-        .await?;
+    story.api::<Service>().create(&PostParams::default(), &service).await?;
     Ok(())
 }

@@ -23,43 +23,15 @@ async fn one_manifest_installs_an_operator_that_leads_and_may_do_nothing_else() 
             let pods = replicas(story).await?;
             ensure!(pods.len() == 2, "{} replicas", pods.len());
             let leader = leader(story).await?;
-            ensure!(
-                pods.iter().any(|pod| pod.name_any() == leader.name_any()),
-                "a stranger leads"
-            );
+            ensure!(pods.iter().any(|pod| pod.name_any() == leader.name_any()), "a stranger leads");
             for pod in &pods {
                 let own = metric(story, &pod.name_any(), "quorate_leader").await?;
-                let expected = if pod.name_any() == leader.name_any() {
-                    "1"
-                } else {
-                    "0"
-                };
-                ensure!(
-                    own == expected,
-                    "{} says quorate_leader {own}",
-                    pod.name_any()
-                );
+                let expected = if pod.name_any() == leader.name_any() { "1" } else { "0" };
+                ensure!(own == expected, "{} says quorate_leader {own}", pod.name_any());
                 let ready = get(story, &pod.name_any(), "readyz").await?;
                 ensure!(ready.contains("kubernetes-api"), "/readyz says {ready:?}");
             }
-            for (verb, what) in [
-                ("get", "secrets"),
-                ("list", "pods"),
-                ("delete", "leases"),
-                ("get", "nodes"),
-            ] {
-                let args = [
-                    "auth",
-                    "can-i",
-                    verb,
-                    what,
-                    "--as",
-                    ACCOUNT,
-                    "--all-namespaces",
-                ];
-                let answer = story.kubectl(&args).await;
-                ensure!(answer.is_err(), "the operator may {verb} {what}");
-            }
+            only_these_rights(story).await?;
             Ok(())
         })
         .await
@@ -75,14 +47,7 @@ async fn when_the_leader_leaves_or_hangs_the_other_replica_takes_over() -> Resul
             let start = audit::mark(&story.places)?;
             story
                 .admin
-                .run(&[
-                    "-n",
-                    NAMESPACE,
-                    "delete",
-                    "pod",
-                    &first.name_any(),
-                    "--wait=false",
-                ])
+                .run(&["-n", NAMESPACE, "delete", "pod", &first.name_any(), "--wait=false"])
                 .await?;
             let second = another_leader(story, &first).await?;
 
@@ -101,11 +66,7 @@ async fn when_the_leader_leaves_or_hangs_the_other_replica_takes_over() -> Resul
                 )
                 .await?;
             let still = leader(story).await?;
-            ensure!(
-                still.name_any() == third.name_any(),
-                "{} leads again",
-                still.name_any()
-            );
+            ensure!(still.name_any() == third.name_any(), "{} leads again", still.name_any());
 
             only_leases_were_written(story, start)
         })
@@ -114,25 +75,39 @@ async fn when_the_leader_leaves_or_hangs_the_other_replica_takes_over() -> Resul
     .await
 }
 
+/// What the operator may do beyond any service account, in its own namespace and in another.
+async fn only_these_rights(story: &Story) -> Result<()> {
+    let anybody = format!("system:serviceaccount:{}:default", story.namespace);
+    let in_its_own = [
+        "leases.coordination.k8s.io [] [] [create]",
+        "leases.coordination.k8s.io [] [quorate] [get update]",
+    ];
+    for (namespace, expected) in [(NAMESPACE, &in_its_own[..]), (&story.namespace, &[])] {
+        let of_anybody = rights(story, &anybody, namespace).await?;
+        let mut special = rights(story, ACCOUNT, namespace).await?;
+        special.retain(|right| !of_anybody.contains(right));
+        ensure!(special == expected, "in {namespace} it may:\n{}", special.join("\n"));
+    }
+    Ok(())
+}
+
+async fn rights(story: &Story, account: &str, namespace: &str) -> Result<Vec<String>> {
+    let list = ["auth", "can-i", "--list", "--no-headers", "--as", account, "-n", namespace];
+    let listed = story.admin.run(&list).await?;
+    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut rights: Vec<String> = listed.lines().map(words).collect();
+    rights.sort();
+    Ok(rights)
+}
+
 fn only_leases_were_written(story: &Story, since: audit::Mark) -> Result<()> {
     let mut writes = audit::since(&story.places, since)?;
     writes.retain(|write| write.user.username == ACCOUNT);
-    ensure!(
-        !writes.is_empty(),
-        "the audit log knows nothing of the operator"
-    );
+    ensure!(!writes.is_empty(), "the audit log knows nothing of the operator");
     for write in writes {
-        ensure!(
-            write.object_ref.resource == "leases",
-            "it wrote {:?}",
-            write.object_ref
-        );
+        ensure!(write.object_ref.resource == "leases", "it wrote {:?}", write.object_ref);
         // A conflict is no harm: two replicas may try at once, and one of them wins.
-        ensure!(
-            write.response_status.code != 403,
-            "forbidden: {:?}",
-            write.object_ref
-        );
+        ensure!(write.response_status.code != 403, "forbidden: {:?}", write.object_ref);
     }
     Ok(())
 }
@@ -146,14 +121,7 @@ async fn installed(story: &Story, then: impl AsyncFnOnce() -> Result<()>) -> Res
     let told = async {
         story
             .admin
-            .run(&[
-                "-n",
-                NAMESPACE,
-                "rollout",
-                "status",
-                "deployment/quorate",
-                "--timeout=120s",
-            ])
+            .run(&["-n", NAMESPACE, "rollout", "status", "deployment/quorate", "--timeout=120s"])
             .await?;
         then().await
     };
@@ -165,10 +133,7 @@ async fn installed(story: &Story, then: impl AsyncFnOnce() -> Result<()>) -> Res
             Err(error.context(format!("in {NAMESPACE}:\n{seen}")))
         }
     };
-    story
-        .admin
-        .run(&["delete", "--filename", manifest, "--timeout=60s"])
-        .await?;
+    story.admin.run(&["delete", "--filename", manifest, "--timeout=60s"]).await?;
     told
 }
 
@@ -176,19 +141,12 @@ async fn replicas(story: &Story) -> Result<Vec<Pod>> {
     let pods = Api::<Pod>::namespaced(story.client.clone(), NAMESPACE);
     let ours = ListParams::default().labels("app.kubernetes.io/name=quorate");
     let listed = pods.list(&ours).await?.items;
-    Ok(listed
-        .into_iter()
-        .filter(|pod| pod.metadata.deletion_timestamp.is_none())
-        .collect())
+    Ok(listed.into_iter().filter(|pod| pod.metadata.deletion_timestamp.is_none()).collect())
 }
 
 /// The replica that the Lease names, once it says itself that it leads.
 async fn leader(story: &Story) -> Result<Pod> {
-    story
-        .wait_until("a replica to lead", ELECTION, async || {
-            find_leader(story).await
-        })
-        .await
+    story.wait_until("a replica to lead", ELECTION, async || find_leader(story).await).await
 }
 
 async fn another_leader(story: &Story, than: &Pod) -> Result<Pod> {
@@ -203,37 +161,22 @@ async fn another_leader(story: &Story, than: &Pod) -> Result<Pod> {
 
 async fn find_leader(story: &Story) -> Result<Pod, String> {
     let leases = Api::<Lease>::namespaced(story.client.clone(), NAMESPACE);
-    let lease = leases
-        .get("quorate")
-        .await
-        .map_err(|error| format!("no lease: {error}"))?;
-    let holder = lease
-        .spec
-        .and_then(|spec| spec.holder_identity)
-        .unwrap_or_default();
-    let pods = replicas(story)
-        .await
-        .map_err(|error| format!("{error:#}"))?;
-    let pod = pods
-        .into_iter()
-        .find(|pod| holder.starts_with(&pod.name_any()));
+    let lease = leases.get("quorate").await.map_err(|error| format!("no lease: {error}"))?;
+    let holder = lease.spec.and_then(|spec| spec.holder_identity).unwrap_or_default();
+    let pods = replicas(story).await.map_err(|error| format!("{error:#}"))?;
+    let pod = pods.into_iter().find(|pod| holder.starts_with(&pod.name_any()));
     let pod = pod.ok_or_else(|| format!("the holder {holder:?} is no replica"))?;
     let claims = metric(story, &pod.name_any(), "quorate_leader").await;
     match claims {
         Ok(value) if value == "1" => Ok(pod),
-        other => Err(format!(
-            "{} holds the lease and says {other:?}",
-            pod.name_any()
-        )),
+        other => Err(format!("{} holds the lease and says {other:?}", pod.name_any())),
     }
 }
 
 /// The value of a metric of a replica.
 async fn metric(story: &Story, pod: &str, name: &str) -> Result<String> {
     let page = get(story, pod, "metrics").await?;
-    let line = page
-        .lines()
-        .find(|line| line.starts_with(&format!("{name} ")));
+    let line = page.lines().find(|line| line.starts_with(&format!("{name} ")));
     let line = line.with_context(|| format!("no {name} in: {page}"))?;
     Ok(line.rsplit(' ').next().unwrap_or_default().to_owned())
 }
@@ -241,9 +184,5 @@ async fn metric(story: &Story, pod: &str, name: &str) -> Result<String> {
 /// A page of a replica's plain port, through the apiserver.
 async fn get(story: &Story, pod: &str, page: &str) -> Result<String> {
     let path = format!("/api/v1/namespaces/{NAMESPACE}/pods/{pod}:8080/proxy/{page}");
-    tokio::time::timeout(
-        Duration::from_secs(5),
-        story.kubectl(&["get", "--raw", &path]),
-    )
-    .await?
+    tokio::time::timeout(Duration::from_secs(5), story.kubectl(&["get", "--raw", &path])).await?
 }

@@ -8,9 +8,14 @@ use anyhow::{Context, Result, bail};
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
+use crate::machine;
+
 /// A command that reads nothing and is not left behind when its future is dropped.
 pub fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
+    // The distribution's own folders too: the PATH of plain `su` lacks half of them.
+    let path = std::env::var("PATH").unwrap_or_default();
+    command.env("PATH", format!("{path}:{}", machine::PATH));
     command.stdin(Stdio::null()).kill_on_drop(true);
     command
 }
@@ -29,11 +34,7 @@ pub async fn output(command: &mut Command) -> Result<String> {
         .with_context(|| format!("cannot start `{shown}`"))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
-        bail!(
-            "`{shown}` ended with {}: {}",
-            output.status,
-            tail(&said, 20)
-        );
+        bail!("`{shown}` ended with {}: {}", output.status, tail(&said, 20));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
@@ -62,17 +63,10 @@ pub async fn feed(command: &mut Command, input: &[u8]) -> Result<String> {
         Some(mut stdin) => stdin.write_all(input).await,
         None => Ok(()),
     };
-    let output = child
-        .wait_with_output()
-        .await
-        .with_context(|| format!("lost `{shown}`"))?;
+    let output = child.wait_with_output().await.with_context(|| format!("lost `{shown}`"))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
-        bail!(
-            "`{shown}` ended with {}: {}",
-            output.status,
-            tail(&said, 20)
-        );
+        bail!("`{shown}` ended with {}: {}", output.status, tail(&said, 20));
     }
     written.with_context(|| format!("`{shown}` did not read its input"))?;
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())

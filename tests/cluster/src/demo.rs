@@ -23,34 +23,12 @@ pub async fn demo(settings: &Settings, places: &Places) -> Result<()> {
     );
     show(&kubectl, &["get", "nodes,storageclasses"]).await?;
     say("\nThe operator runs twice, under the restricted Pod Security standard.");
-    show(
-        &kubectl,
-        &[
-            "--namespace",
-            NAMESPACE,
-            "get",
-            "deployments,pods,poddisruptionbudgets",
-        ],
-    )
-    .await?;
+    show(&kubectl, &["--namespace", NAMESPACE, "get", "deployments,pods,poddisruptionbudgets"])
+        .await?;
     say("\nOne of the two holds the lease; if it dies, the other takes over.");
-    show(
-        &kubectl,
-        &["--namespace", NAMESPACE, "get", "lease", "quorate"],
-    )
-    .await?;
+    show(&kubectl, &["--namespace", NAMESPACE, "get", "lease", "quorate"]).await?;
     say("\nWhat it says while it works:");
-    show(
-        &kubectl,
-        &[
-            "--namespace",
-            NAMESPACE,
-            "logs",
-            "deployment/quorate",
-            "--tail=5",
-        ],
-    )
-    .await?;
+    show(&kubectl, &["--namespace", NAMESPACE, "logs", "deployment/quorate", "--tail=5"]).await?;
 
     say("\nWhat to try next:");
     say("  export KUBECONFIG=$(make -s kubeconfig) PATH=$(make -s kubectl-path):$PATH");

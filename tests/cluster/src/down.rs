@@ -5,15 +5,14 @@ use anyhow::Result;
 use crate::leftovers;
 use crate::places::Places;
 use crate::progress::Step;
-use crate::settings::Settings;
 
 /// Ends whatever is there of a cluster. Twice is harmless.
 ///
 /// # Errors
 /// If something cannot be removed.
-pub async fn down(settings: &Settings, places: &Places) -> Result<()> {
+pub async fn down(places: &Places) -> Result<()> {
     let step = Step::begin("removing the local cluster");
-    leftovers::remove(places, &settings.network).await?;
+    leftovers::remove(places).await?;
     step.done("nothing of it is left but the cache");
     Ok(())
 }

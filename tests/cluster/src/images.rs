@@ -41,9 +41,7 @@ impl Image {
     /// If a file of it is missing or containerd refuses it.
     pub async fn import(&self, places: &Places) -> Result<bool> {
         let key = self.key()?;
-        let record = places
-            .imported_images()
-            .join(self.name.replace(['/', ':'], "_"));
+        let record = places.imported_images().join(self.name.replace(['/', ':'], "_"));
         if std::fs::read_to_string(&record).is_ok_and(|imported| imported == key) {
             return Ok(false);
         }
@@ -63,18 +61,16 @@ impl Image {
 
     /// Changes when the image does. Programs in the cache never change under their name, so size and time
     /// tell as much as hashing a hundred megabytes would.
-    fn key(&self) -> Result<String> {
+    ///
+    /// # Errors
+    /// If a file of it is missing.
+    pub fn key(&self) -> Result<String> {
         let mut hash = Sha256::new();
         hash.update(format!("{self:?}"));
         for (source, _) in &self.files {
             let about = std::fs::metadata(source)
                 .with_context(|| format!("image {} needs {}", self.name, source.display()))?;
-            hash.update(format!(
-                "{} {} {}",
-                about.len(),
-                about.mtime(),
-                about.mtime_nsec()
-            ));
+            hash.update(format!("{} {} {}", about.len(), about.mtime(), about.mtime_nsec()));
         }
         Ok(hex(&hash.finalize()))
     }
@@ -83,9 +79,7 @@ impl Image {
 /// containerd's own client, talking to the cluster's containerd.
 fn ctr(places: &Places) -> tokio::process::Command {
     let mut ctr = command::command("ctr");
-    ctr.arg("--address")
-        .arg(places.containerd_socket())
-        .args(["--namespace", "k8s.io"]);
+    ctr.arg("--address").arg(places.containerd_socket()).args(["--namespace", "k8s.io"]);
     ctr
 }
 
@@ -105,14 +99,8 @@ mod tests {
     #[test]
     fn short_names_are_stored_as_the_kubelet_will_ask_for_them() {
         assert_eq!(full_name("busybox:1"), "docker.io/library/busybox:1");
-        assert_eq!(
-            full_name("quorate/quorate:v1"),
-            "docker.io/quorate/quorate:v1"
-        );
+        assert_eq!(full_name("quorate/quorate:v1"), "docker.io/quorate/quorate:v1");
         assert_eq!(full_name("localhost/a:1"), "localhost/a:1");
-        assert_eq!(
-            full_name("gcr.io/etcd-development/etcd:v3"),
-            "gcr.io/etcd-development/etcd:v3"
-        );
+        assert_eq!(full_name("gcr.io/etcd-development/etcd:v3"), "gcr.io/etcd-development/etcd:v3");
     }
 }

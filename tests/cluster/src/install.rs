@@ -1,9 +1,10 @@
 //! Puts the operator of this checkout into a cluster: builds it, loads its image, applies `deploy/install.yaml`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use kube::config::Kubeconfig;
+use serde_json::json;
 
 use crate::images::catalog;
 use crate::kubectl::Kubectl;
@@ -19,24 +20,18 @@ pub const NAMESPACE: &str = "quorate-system";
 ///
 /// # Errors
 /// If the image cannot be built, or the operator does not become ready.
-pub async fn install(settings: &Settings, places: &Places) -> Result<Kubectl> {
-    match current_kubeconfig() {
-        Some(path) if !is_local(&path, settings) => {
-            let kubectl = Kubectl::of_user(path, settings, places).await?;
-            say(&format!(
-                "  installing into the cluster of {}; it must be able to pull the image {} (build it with the Dockerfile)",
-                kubectl.kubeconfig.display(),
-                catalog::QUORATE
-            ));
-            apply(&kubectl).await?;
-            Ok(kubectl)
-        }
-        Some(_) | None => {
-            let local = Kubectl::admin(&settings.kubernetes, places).await?;
-            install_local(settings, places, &local).await?;
-            Ok(local)
-        }
-    }
+pub async fn install(settings: &Settings, places: &Places) -> Result<()> {
+    let Some(server) = foreign_cluster(settings) else {
+        let kubectl = Kubectl::admin(&settings.kubernetes, places).await?;
+        return install_local(settings, places, &kubectl).await;
+    };
+    say(&format!(
+        "  installing into {server}, the cluster of your current kubeconfig; it must be able to pull the image {} (build it with the Dockerfile)",
+        catalog::QUORATE
+    ));
+    let kubectl = Kubectl::of_user(settings, places).await?;
+    apply(&kubectl).await?;
+    rolled_out(&kubectl).await
 }
 
 /// Installs into the local cluster, starting it if it is not there.
@@ -45,79 +40,44 @@ pub async fn install(settings: &Settings, places: &Places) -> Result<Kubectl> {
 /// As [`install`].
 pub async fn install_local(settings: &Settings, places: &Places, kubectl: &Kubectl) -> Result<()> {
     up::up(settings, places).await?;
-    let fresh = catalog::image(catalog::QUORATE, places)
-        .await?
-        .import(places)
-        .await?;
-    let running = kubectl
-        .run(&["--namespace", NAMESPACE, "get", "deployment", "quorate"])
-        .await
-        .is_ok();
+    let image = catalog::image(catalog::QUORATE, places).await?;
+    image.import(places).await?;
     apply(kubectl).await?;
-    if fresh && running {
-        // The image has a new content under its old name, which a Deployment does not notice.
-        kubectl
-            .run(&[
-                "--namespace",
-                NAMESPACE,
-                "rollout",
-                "restart",
-                "deployment/quorate",
-            ])
-            .await?;
-        rolled_out(kubectl).await?;
-    }
-    Ok(())
+    // A Deployment does not notice that an image has a new content under its old name. With the content's key
+    // in the pods' template it does, and the same key again changes nothing.
+    let annotation = json!({ "spec": { "template": { "metadata": { "annotations": {
+        "quorate-cluster/image": image.key()?,
+    }}}}});
+    let patch = annotation.to_string();
+    kubectl
+        .run(&["--namespace", NAMESPACE, "patch", "deployment", "quorate", "--patch", &patch])
+        .await?;
+    rolled_out(kubectl).await
 }
 
 async fn apply(kubectl: &Kubectl) -> Result<()> {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/install.yaml");
-    kubectl
-        .apply_file(&manifest)
-        .await
-        .context("cannot apply deploy/install.yaml")?;
-    rolled_out(kubectl).await
+    kubectl.apply_file(&manifest).await.map(drop).context("cannot apply deploy/install.yaml")
 }
 
 async fn rolled_out(kubectl: &Kubectl) -> Result<()> {
     let step = Step::begin("waiting for the operator");
+    let status = ["rollout", "status", "deployment/quorate", "--timeout=120s"];
     kubectl
-        .run(&[
-            "--namespace",
-            NAMESPACE,
-            "rollout",
-            "status",
-            "deployment/quorate",
-            "--timeout=120s",
-        ])
+        .run(&[&["--namespace", NAMESPACE], &status[..]].concat())
         .await
         .context("the operator does not become ready")?;
     step.done("its Deployment is complete");
     Ok(())
 }
 
-/// `KUBECONFIG` (its first file), or the user's default file.
-fn current_kubeconfig() -> Option<PathBuf> {
-    let named = std::env::var_os("KUBECONFIG").filter(|value| !value.is_empty());
-    let named = named.and_then(|value| std::env::split_paths(&value).next());
-    let default = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".kube/config"));
-    named.or_else(default).filter(|path| path.exists())
-}
-
-fn is_local(path: &Path, settings: &Settings) -> bool {
-    let own = kubeconfig::server(&settings.network);
-    Kubeconfig::read_from(path).is_ok_and(|config| {
-        let current = config.current_context.unwrap_or_default();
-        let context = config
-            .contexts
-            .into_iter()
-            .find(|context| context.name == current);
-        let cluster = context
-            .and_then(|context| context.context)
-            .map(|context| context.cluster);
-        config.clusters.into_iter().any(|named| {
-            Some(&named.name) == cluster.as_ref()
-                && named.cluster.and_then(|cluster| cluster.server).as_ref() == Some(&own)
-        })
-    })
+/// The server of the current context, as kubectl would find it, unless there is none or it is our own.
+fn foreign_cluster(settings: &Settings) -> Option<String> {
+    let config = Kubeconfig::read().ok()?;
+    let current = config.current_context?;
+    let context = config.contexts.into_iter().find(|context| context.name == current)?;
+    let name = context.context?.cluster;
+    let cluster = config.clusters.into_iter().find(|cluster| cluster.name == name)?;
+    let server = cluster.cluster?.server?;
+    (server != kubeconfig::server(&settings.network)).then_some(server)
 }

@@ -65,6 +65,8 @@ pub async fn client(places: &Places, user: &str) -> Result<kube::Client> {
     let config = kube::config::Kubeconfig::read_from(&path)
         .context("there is no local cluster: start it with `make cluster-up`")?;
     let options = kube::config::KubeConfigOptions::default();
-    let config = kube::Config::from_custom_kubeconfig(config, &options).await?;
+    let mut config = kube::Config::from_custom_kubeconfig(config, &options).await?;
+    // The API is on this machine, whatever proxy the caller has for the rest of the world.
+    config.proxy_url = None;
     Ok(kube::Client::try_from(config)?)
 }

@@ -14,8 +14,8 @@ use crate::{command, programs};
 pub struct Kubectl {
     /// The program.
     pub program: PathBuf,
-    /// The kubeconfig.
-    pub kubeconfig: PathBuf,
+    /// The kubeconfig of the local cluster; without one, whatever the user has set.
+    pub kubeconfig: Option<PathBuf>,
 }
 
 impl Kubectl {
@@ -25,43 +25,35 @@ impl Kubectl {
     /// If it cannot be built.
     pub async fn admin(kubernetes: &str, places: &Places) -> Result<Self> {
         let built = programs::KUBERNETES.programs(kubernetes, places).await?;
-        Ok(Self {
-            program: built.join("kubectl"),
-            kubeconfig: places.kubeconfig("admin"),
-        })
+        Ok(Self { program: built.join("kubectl"), kubeconfig: Some(places.kubeconfig("admin")) })
     }
 
     /// The user's own kubectl for a cluster of theirs, or ours if there is none.
     ///
     /// # Errors
     /// If it cannot be built.
-    pub async fn of_user(
-        kubeconfig: PathBuf,
-        settings: &Settings,
-        places: &Places,
-    ) -> Result<Self> {
-        let own = command::run("kubectl", &["version", "--client"])
-            .await
-            .is_ok();
+    pub async fn of_user(settings: &Settings, places: &Places) -> Result<Self> {
+        let own = command::run("kubectl", &["version", "--client"]).await.is_ok();
         let program = if own {
             PathBuf::from("kubectl")
         } else {
-            programs::KUBERNETES
-                .programs(&settings.kubernetes, places)
-                .await?
-                .join("kubectl")
+            programs::KUBERNETES.programs(&settings.kubernetes, places).await?.join("kubectl")
         };
-        Ok(Self {
-            program,
-            kubeconfig,
-        })
+        Ok(Self { program, kubeconfig: None })
     }
 
     /// A command that is ready but for its arguments.
     #[must_use]
     pub fn command(&self) -> Command {
         let mut kubectl = command::command(&self.program);
-        kubectl.arg("--kubeconfig").arg(&self.kubeconfig);
+        if let Some(kubeconfig) = &self.kubeconfig {
+            kubectl.arg("--kubeconfig").arg(kubeconfig);
+            for proxy in
+                ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"]
+            {
+                kubectl.env_remove(proxy);
+            }
+        }
         kubectl
     }
 
@@ -86,9 +78,7 @@ impl Kubectl {
             "--field-manager=quorate-cluster",
         ]);
         apply.args(["--filename", "-"]);
-        command::feed(&mut apply, manifests.as_bytes())
-            .await
-            .map(drop)
+        command::feed(&mut apply, manifests.as_bytes()).await.map(drop)
     }
 
     /// Applies a file, the way a user would.

@@ -32,6 +32,7 @@ pub mod network;
 pub mod parts;
 pub mod pki;
 pub mod places;
+pub mod preflight;
 pub mod processes;
 pub mod programs;
 pub mod progress;

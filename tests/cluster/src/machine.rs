@@ -1,47 +1,64 @@
 //! Is this a machine the cluster can live on? Says what is missing and installs it.
 
-use std::path::Path;
-use std::process::Stdio;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
 use crate::command;
 use crate::progress::{Step, say};
 
-/// What the cluster needs from the distribution: the package, and a file that proves it is there.
-const PACKAGES: [(&str, &str); 10] = [
-    ("containerd", "/usr/bin/containerd"),
-    ("runc", "/usr/sbin/runc"),
-    ("containernetworking-plugins", "/usr/lib/cni/ptp"),
-    ("nftables", "/usr/sbin/nft"),
-    ("iptables", "/usr/sbin/iptables"),
-    ("conntrack", "/usr/sbin/conntrack"),
-    ("socat", "/usr/bin/socat"),
-    ("iproute2", "/usr/sbin/ip"),
-    ("xfsprogs", "/usr/sbin/mkfs.xfs"),
-    ("mount", "/usr/sbin/losetup"),
+/// Where programs of the distribution are. Not the caller's PATH: that of plain `su` lacks half of them.
+pub const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// The folder of the CNI plugins.
+pub const CNI_PLUGINS: &str = "/usr/lib/cni";
+
+/// What the cluster needs from the distribution: the program, and the package that has it.
+const NEEDED: [(&str, &str); 10] = [
+    ("containerd", "containerd"),
+    ("runc", "runc"),
+    ("nft", "nftables"),
+    ("iptables", "iptables"),
+    ("conntrack", "conntrack"),
+    ("socat", "socat"),
+    ("ip", "iproute2"),
+    ("mkfs.xfs", "xfsprogs"),
+    ("losetup", "mount"),
+    ("setsid", "util-linux"),
 ];
 
 /// Checks the machine and installs the packages it lacks.
 ///
 /// # Errors
-/// If it is not root on Linux, or a package cannot be had.
+/// If a package cannot be had.
 pub async fn prepare() -> Result<()> {
+    let mut missing: Vec<&str> = NEEDED
+        .iter()
+        .filter(|(name, _)| program(name).is_none())
+        .map(|(_, package)| *package)
+        .collect();
+    if !Path::new(CNI_PLUGINS).join("ptp").exists() {
+        missing.push("containernetworking-plugins");
+    }
+    install(&missing).await
+}
+
+/// Refuses to go on as anybody but root.
+///
+/// # Errors
+/// If this is not root.
+pub fn must_be_root() -> Result<()> {
     if !rustix::process::geteuid().is_root() {
         bail!(
             "the local cluster needs root (it mounts volumes, makes a bridge and starts a kubelet): run it as root"
         );
     }
-    install(&missing(&PACKAGES)).await
+    Ok(())
 }
 
-/// The packages whose proof is not there.
-fn missing(packages: &[(&'static str, &str)]) -> Vec<&'static str> {
-    packages
-        .iter()
-        .filter(|(_, proof)| !Path::new(proof).exists())
-        .map(|(name, _)| *name)
-        .collect()
+/// The full path of a program of the distribution.
+#[must_use]
+pub fn program(name: &str) -> Option<PathBuf> {
+    PATH.split(':').map(|folder| Path::new(folder).join(name)).find(|path| path.exists())
 }
 
 /// Installs Debian packages, if any are named.
@@ -53,29 +70,48 @@ pub async fn install(packages: &[&str]) -> Result<()> {
         return Ok(());
     }
     let list = packages.join(" ");
-    if !Path::new("/usr/bin/apt-get").exists() {
+    if program("apt-get").is_none() {
         bail!("missing: {list}. There is no apt-get here to install them: install them by hand");
     }
-    say(&format!(
-        "  missing on this machine: {list}; installing them with apt-get"
-    ));
+    say(&format!("  missing on this machine: {list}; installing with apt-get"));
     let step = Step::begin("installing packages");
-    apt(&["update", "-qq"])
-        .await
-        .context("the package lists cannot be read")?;
-    let mut install = vec!["install", "-y", "-qq", "--no-install-recommends"];
+    apt(&["update", "-qq"], None).await.context("the package lists cannot be read")?;
+    // Nothing of the user's is removed for it, not even what is in the way.
+    let mut install = vec!["install", "-y", "-qq", "--no-install-recommends", "--no-remove"];
     install.extend(packages);
-    apt(&install)
-        .await
-        .with_context(|| format!("cannot install {list}"))?;
+    apt(&install, None).await.with_context(|| format!("cannot install {list}"))?;
     step.done(&list);
     Ok(())
 }
 
-async fn apt(args: &[&str]) -> Result<()> {
+/// Unpacks a package into a folder without installing it.
+///
+/// # Errors
+/// If it cannot be had.
+pub async fn unpack(package: &str, into: &Path) -> Result<()> {
+    let step = Step::begin(format!("fetching {package}"));
+    let scratch = into.with_extension(format!("fetching-{}", std::process::id()));
+    let content = scratch.join("content");
+    drop(std::fs::remove_dir_all(&scratch));
+    std::fs::create_dir_all(&content)?;
+    apt(&["update", "-qq"], None).await.context("the package lists cannot be read")?;
+    apt(&["download", "-qq", package], Some(&scratch)).await?;
+    let files = std::fs::read_dir(&scratch)?.flatten().map(|entry| entry.path());
+    let archive = files.into_iter().find(|file| file.extension().is_some_and(|end| end == "deb"));
+    let archive = archive.with_context(|| format!("apt-get has not fetched {package}"))?;
+    command::output(command::command("dpkg-deb").arg("-x").arg(archive).arg(&content)).await?;
+    std::fs::rename(&content, into).context("cannot write to the cache")?;
+    drop(std::fs::remove_dir_all(&scratch));
+    step.done("");
+    Ok(())
+}
+
+async fn apt(args: &[&str], folder: Option<&Path>) -> Result<()> {
     let mut apt = command::command("apt-get");
-    apt.args(args)
-        .env("DEBIAN_FRONTEND", "noninteractive")
-        .stdin(Stdio::null());
+    // Another apt may be at work: wait for it instead of failing.
+    apt.args(["-o", "DPkg::Lock::Timeout=120"]).args(args).env("DEBIAN_FRONTEND", "noninteractive");
+    if let Some(folder) = folder {
+        apt.current_dir(folder);
+    }
     command::output(&mut apt).await.map(drop)
 }

@@ -1,5 +1,6 @@
 //! The front door of the local cluster: `quorate-cluster up`, `down`, `reset` and the rest.
 
+use std::fs::File;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -10,14 +11,15 @@ use quorate_cluster::images::catalog;
 use quorate_cluster::places::Places;
 use quorate_cluster::progress::say;
 use quorate_cluster::settings::{Choice, KUBERNETES_VERSIONS, Settings};
-use quorate_cluster::{demo, down, install, processes, programs, reset, s3, up, volumes};
+use quorate_cluster::{demo, down, install, machine, processes, programs, reset, s3, up, volumes};
 
 /// A real single-node Kubernetes on this machine, for Quorate's demo and tests.
 #[derive(Parser)]
 #[command(name = "quorate-cluster", version)]
 struct Arguments {
-    /// The Kubernetes release; that of the cluster that is there, or else the newest.
-    #[arg(long, global = true, env = "QUORATE_CLUSTER_KUBERNETES", value_parser = KUBERNETES_VERSIONS)]
+    /// The Kubernetes release, one of those that `versions` prints; that of the cluster that runs, or else the
+    /// newest.
+    #[arg(long, global = true, env = "QUORATE_CLUSTER_KUBERNETES")]
     kubernetes: Option<String>,
     /// The first two numbers of all addresses of the cluster; 10.231 if nothing is said.
     #[arg(long, global = true, env = "QUORATE_CLUSTER_NETWORK")]
@@ -69,19 +71,14 @@ async fn main() -> ExitCode {
 
 async fn run(arguments: Arguments) -> Result<()> {
     let places = Places::from_environment()?;
-    let chosen = Choice {
-        kubernetes: arguments.kubernetes,
-        network: arguments.network,
-    };
+    let chosen = Choice { kubernetes: arguments.kubernetes, network: arguments.network };
     drop(rustls::crypto::ring::default_provider().install_default());
     match arguments.wish {
         Wish::Kubeconfig => print(&places.kubeconfig("admin").display().to_string()),
         Wish::Versions => print(&KUBERNETES_VERSIONS.join("\n")),
         Wish::Programs => {
             let settings = Settings::read(&chosen, &places)?;
-            let folder = programs::KUBERNETES
-                .programs(&settings.kubernetes, &places)
-                .await?;
+            let folder = programs::KUBERNETES.programs(&settings.kubernetes, &places).await?;
             print(&folder.display().to_string())
         }
         Wish::Volumes => volumes::serve(&places).await,
@@ -92,19 +89,28 @@ async fn run(arguments: Arguments) -> Result<()> {
         | Wish::S3
         | Wish::Install
         | Wish::Demo) => {
+            machine::must_be_root()?;
+            let _stories = takes_it_from_stories(&wish, &places)?;
             let _lock = processes::lock(&places.lock(), || {
                 say("  waiting for another quorate-cluster to finish");
             })?;
             // `down` removes whatever is there, so it has nothing to choose.
-            let chosen = if matches!(wish, Wish::Down) {
-                Choice::default()
-            } else {
-                chosen
-            };
+            let chosen = if matches!(wish, Wish::Down) { Choice::default() } else { chosen };
             let settings = Settings::read(&chosen, &places)?;
             change(wish, &settings, &places).await
         }
     }
+}
+
+/// `down` and `reset` wait until no story runs; stories that run find the cluster as it was.
+fn takes_it_from_stories(wish: &Wish, places: &Places) -> Result<Option<File>> {
+    if !matches!(wish, Wish::Down | Wish::Reset) {
+        return Ok(None);
+    }
+    let lock = processes::lock(&places.stories_lock(), || {
+        say("  waiting for the stories that run on the cluster");
+    })?;
+    Ok(Some(lock))
 }
 
 /// What only one process may do at a time.
@@ -115,21 +121,17 @@ async fn change(wish: Wish, settings: &Settings, places: &Places) -> Result<()> 
             say("The cluster is up. Try: kubectl --kubeconfig $(make -s kubeconfig) get pods -A");
             Ok(())
         }
-        Wish::Down => down::down(settings, places).await,
+        Wish::Down => down::down(places).await,
         Wish::Reset => reset::reset(settings, places).await,
         Wish::Images { names } => {
-            let names = if names.is_empty() {
-                catalog::names()
-            } else {
-                names
-            };
+            let names = if names.is_empty() { catalog::names() } else { names };
             for name in names {
                 catalog::image(&name, places).await?.import(places).await?;
             }
             Ok(())
         }
         Wish::S3 => print(&s3::ensure(settings, places).await?.endpoint),
-        Wish::Install => install::install(settings, places).await.map(drop),
+        Wish::Install => install::install(settings, places).await,
         Wish::Demo => demo::demo(settings, places).await,
         Wish::Kubeconfig | Wish::Programs | Wish::Versions | Wish::Volumes => Ok(()),
     }

@@ -1,8 +1,6 @@
-//! The cluster's certificates: one CA for the API, the node and etcd, a second one for aggregated APIs, and
-//! the key that signs service account tokens.
+//! The cluster's certificates: a CA for the API and the node, one for etcd, one for aggregated APIs, and the
+//! key that signs service account tokens.
 
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -28,10 +26,7 @@ pub struct Pair {
 #[must_use]
 pub fn pair(places: &Places, name: &str) -> Pair {
     let folder = places.pki();
-    Pair {
-        cert: folder.join(format!("{name}.crt")),
-        key: folder.join(format!("{name}.key")),
-    }
+    Pair { cert: folder.join(format!("{name}.crt")), key: folder.join(format!("{name}.key")) }
 }
 
 /// The users with a kubeconfig: the file's name, the user's, and the group they belong to.
@@ -39,24 +34,12 @@ pub fn pair(places: &Places, name: &str) -> Pair {
 pub fn users() -> [(&'static str, String, &'static str); 6] {
     [
         ("admin", "admin".to_owned(), "system:masters"),
-        (
-            "controller-manager",
-            "system:kube-controller-manager".to_owned(),
-            "",
-        ),
+        ("controller-manager", "system:kube-controller-manager".to_owned(), ""),
         ("scheduler", "system:kube-scheduler".to_owned(), ""),
-        (
-            "kubelet",
-            format!("system:node:{NODE_NAME}"),
-            "system:nodes",
-        ),
+        ("kubelet", format!("system:node:{NODE_NAME}"), "system:nodes"),
         ("kube-proxy", "system:kube-proxy".to_owned(), ""),
         // A name of its own, so that the audit log tells its writes from a person's.
-        (
-            "volumes",
-            "quorate-cluster:volumes".to_owned(),
-            "system:masters",
-        ),
+        ("volumes", "quorate-cluster:volumes".to_owned(), "system:masters"),
     ]
 }
 
@@ -72,8 +55,7 @@ pub fn ensure(places: &Places, network: &Network) -> Result<()> {
     // Moved into place as a whole: a folder of that name is always complete.
     let scratch = ready.with_extension("new");
     drop(std::fs::remove_dir_all(&scratch));
-    std::fs::create_dir_all(&scratch)?;
-    std::fs::set_permissions(&scratch, Permissions::from_mode(0o700))?;
+    files::private_folder(&scratch)?;
     write_all(&scratch, network).context("cannot make the certificates")?;
     std::fs::rename(&scratch, &ready).context("cannot move the certificates into place")
 }
@@ -91,41 +73,25 @@ fn write_all(folder: &Path, network: &Network) -> Result<()> {
         &node,
         &network.first_service.to_string(),
     ];
-    ca.issue(
-        folder,
-        "apiserver",
-        &Subject::server("kube-apiserver", &api_names),
-    )?;
+    ca.issue(folder, "apiserver", &Subject::server("kube-apiserver", &api_names))?;
     ca.issue(
         folder,
         "apiserver-kubelet-client",
         &Subject::user("kube-apiserver", "system:masters"),
     )?;
-    ca.issue(
-        folder,
-        "etcd",
-        &Subject::server("etcd", &["localhost", "127.0.0.1", &node]),
-    )?;
-    ca.issue(
-        folder,
-        "kubelet-server",
-        &Subject::server(NODE_NAME, &[NODE_NAME, &node]),
-    )?;
+    ca.issue(folder, "kubelet-server", &Subject::server(NODE_NAME, &[NODE_NAME, &node]))?;
     for (name, user, group) in users() {
         ca.issue(folder, name, &Subject::user(&user, group))?;
     }
+    // A CA of its own: etcd lets in whoever has a certificate of it, and asks no further.
+    let etcd = Authority::make(folder, "etcd-ca", "quorate-cluster-etcd")?;
+    etcd.issue(folder, "etcd", &Subject::server("etcd", &["127.0.0.1", &node]))?;
+    etcd.issue(folder, "etcd-client", &Subject::user("kube-apiserver", ""))?;
     let front = Authority::make(folder, "front-proxy-ca", "quorate-cluster-front-proxy")?;
-    front.issue(
-        folder,
-        "front-proxy-client",
-        &Subject::user("front-proxy-client", ""),
-    )?;
+    front.issue(folder, "front-proxy-client", &Subject::user("front-proxy-client", ""))?;
     let tokens = KeyPair::generate()?;
     files::write_private(&folder.join("service-accounts.key"), tokens.serialize_pem())?;
-    files::write(
-        &folder.join("service-accounts.pub"),
-        tokens.public_key_pem(),
-    )
+    files::write(&folder.join("service-accounts.pub"), tokens.public_key_pem())
 }
 
 /// Whom a certificate is for.
@@ -143,21 +109,13 @@ impl<'a> Subject<'a> {
     /// A user of the API.
     #[must_use]
     pub fn user(name: &'a str, group: &'a str) -> Self {
-        Self {
-            name,
-            group,
-            hosts: &[],
-        }
+        Self { name, group, hosts: &[] }
     }
 
     /// A server that is reached under these names and addresses.
     #[must_use]
     pub fn server(name: &'a str, hosts: &'a [&'a str]) -> Self {
-        Self {
-            name,
-            group: "",
-            hosts,
-        }
+        Self { name, group: "", hosts }
     }
 }
 
@@ -181,20 +139,13 @@ impl Authority {
 
     fn make(folder: &Path, name: &str, common_name: &str) -> Result<Self> {
         let mut params = CertificateParams::new(Vec::<String>::new())?;
-        params
-            .distinguished_name
-            .push(DnType::CommonName, common_name);
+        params.distinguished_name.push(DnType::CommonName, common_name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         let key = KeyPair::generate()?;
-        files::write(
-            &folder.join(format!("{name}.crt")),
-            params.self_signed(&key)?.pem(),
-        )?;
+        files::write(&folder.join(format!("{name}.crt")), params.self_signed(&key)?.pem())?;
         files::write_private(&folder.join(format!("{name}.key")), key.serialize_pem())?;
-        Ok(Self {
-            issuer: Issuer::new(params, key),
-        })
+        Ok(Self { issuer: Issuer::new(params, key) })
     }
 
     /// Writes `<name>.crt` and `<name>.key` into a folder.
@@ -207,35 +158,25 @@ impl Authority {
         files::write_private(&folder.join(format!("{name}.key")), key)
     }
 
-    /// A certificate and its key as text; good for servers and clients alike.
+    /// A certificate and its key as text: for a server if there are hosts, else for a client.
     ///
     /// # Errors
     /// If a host is no DNS name or address.
     pub fn pem(&self, subject: &Subject<'_>) -> Result<(String, String)> {
-        let hosts: Vec<String> = subject
-            .hosts
-            .iter()
-            .map(|host| (*host).to_owned())
-            .collect();
+        let hosts: Vec<String> = subject.hosts.iter().map(|host| (*host).to_owned()).collect();
         let mut params = CertificateParams::new(hosts)?;
-        params
-            .distinguished_name
-            .push(DnType::CommonName, subject.name);
+        params.distinguished_name.push(DnType::CommonName, subject.name);
         if !subject.group.is_empty() {
-            params
-                .distinguished_name
-                .push(DnType::OrganizationName, subject.group);
+            params.distinguished_name.push(DnType::OrganizationName, subject.group);
         }
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        params.extended_key_usages = vec![
-            ExtendedKeyUsagePurpose::ServerAuth,
-            ExtendedKeyUsagePurpose::ClientAuth,
-        ];
+        params.extended_key_usages = vec![if subject.hosts.is_empty() {
+            ExtendedKeyUsagePurpose::ClientAuth
+        } else {
+            ExtendedKeyUsagePurpose::ServerAuth
+        }];
         params.use_authority_key_identifier_extension = true;
         let key = KeyPair::generate()?;
-        Ok((
-            params.signed_by(&key, &self.issuer)?.pem(),
-            key.serialize_pem(),
-        ))
+        Ok((params.signed_by(&key, &self.issuer)?.pem(), key.serialize_pem()))
     }
 }

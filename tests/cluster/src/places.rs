@@ -12,9 +12,11 @@ use anyhow::{Context, Result};
 #[derive(Clone, Debug)]
 pub struct Places {
     cache: PathBuf,
+    target: PathBuf,
     state: PathBuf,
 }
 
+/// The locks are beside it, with other endings; they stay, empty, when the cluster goes.
 const STATE: &str = "/var/lib/quorate-cluster";
 
 impl Places {
@@ -23,19 +25,14 @@ impl Places {
     /// # Errors
     /// If none of them is set.
     pub fn from_environment() -> Result<Self> {
-        let set = |name| {
-            std::env::var_os(name)
-                .filter(|value| !value.is_empty())
-                .map(PathBuf::from)
-        };
+        let set =
+            |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let cache = set("QUORATE_CACHE")
             .or_else(|| set("XDG_CACHE_HOME").map(|folder| folder.join("quorate")))
             .or_else(|| set("HOME").map(|folder| folder.join(".cache/quorate")))
             .context("cannot tell where the cache is: set HOME or QUORATE_CACHE")?;
-        Ok(Self {
-            cache,
-            state: PathBuf::from(STATE),
-        })
+        let target = set("CARGO_TARGET_DIR").unwrap_or_else(|| cache.join("target"));
+        Ok(Self { cache, target, state: PathBuf::from(STATE) })
     }
 
     /// The state root: one running cluster.
@@ -44,16 +41,22 @@ impl Places {
         &self.state
     }
 
-    /// Held by whoever changes the cluster as a whole.
+    /// Held by whoever changes the cluster as a whole. Beside the state, whatever cache is used.
     #[must_use]
     pub fn lock(&self) -> PathBuf {
-        self.cache.join("cluster.lock")
+        self.state.with_extension("lock")
     }
 
-    /// Held (shared or alone) by the stories that run on the cluster.
+    /// Held (shared or alone) by the stories that run on the cluster, and by who takes it away.
     #[must_use]
     pub fn stories_lock(&self) -> PathBuf {
-        self.cache.join("stories.lock")
+        self.state.with_extension("stories.lock")
+    }
+
+    /// Debian's static busybox, unpacked.
+    #[must_use]
+    pub fn busybox(&self) -> PathBuf {
+        self.programs().join("busybox-static")
     }
 
     /// Programs built from Go modules, one folder per program and version.
@@ -71,7 +74,7 @@ impl Places {
     /// Where cargo builds the programs that go into images.
     #[must_use]
     pub fn target(&self) -> PathBuf {
-        self.cache.join("target")
+        self.target.clone()
     }
 
     /// Certificates and keys.

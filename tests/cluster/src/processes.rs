@@ -6,18 +6,19 @@
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use sha2::{Digest, Sha256};
 
 use crate::places::Places;
 use crate::programs::hex;
-use crate::{command, wait};
+use crate::wait::Hopeless;
+use crate::{command, machine, wait};
 
 const STATE: &str = "QUORATE_CLUSTER_OWNER";
 const PART: &str = "QUORATE_CLUSTER_PART";
@@ -59,33 +60,43 @@ impl Daemon {
         if let [only] = running.as_slice()
             && only.variable(FINGERPRINT).as_deref() == Some(&wanted)
         {
+            // Whoever stopped it (SIGSTOP) may have been killed before it could go on.
+            only.signal(Signal::CONT)?;
             return Ok(Ensured::Kept);
         }
         end(&running, GRACE).await?;
-        self.start(places, &wanted)
-            .with_context(|| format!("cannot start {}", self.part))?;
+        self.start(places, &wanted).await.with_context(|| format!("cannot start {}", self.part))?;
         Ok(Ensured::Started)
     }
 
-    fn start(&self, places: &Places, fingerprint: &str) -> Result<()> {
+    async fn start(&self, places: &Places, fingerprint: &str) -> Result<()> {
         let log = places.log(self.part);
         std::fs::create_dir_all(log.parent().unwrap_or(Path::new("/")))?;
         let log = OpenOptions::new().create(true).append(true).open(log)?;
         let program = self.program.canonicalize()?;
-        std::process::Command::new(&program)
+        // In a session of its own, so that neither Ctrl-C nor a closed terminal reaches it, and with nothing of
+        // the caller's environment: a proxy, a token or an ETCD_ variable would change what it does.
+        let mut child = Command::new("/usr/bin/setsid")
+            .arg(&program)
             .args(&self.args)
-            .env(PROGRAM, &program)
+            .env_clear()
+            .env("PATH", machine::PATH)
+            .env("HOME", places.state())
             .env(STATE, places.state())
             .env(PART, self.part)
+            .env(PROGRAM, &program)
             .env(FINGERPRINT, fingerprint)
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)
             .current_dir("/")
-            // A group of its own: Ctrl-C at the terminal must not reach it.
-            .process_group(0)
             .spawn()?;
-        Ok(())
+        wait::until("its process", Duration::from_secs(5), async || match child.try_wait()? {
+            Some(status) => Err(anyhow!("it ended with {status}").context(Hopeless)),
+            None if of_part(places, self.part).is_empty() => bail!("there is none yet"),
+            None => Ok(()),
+        })
+        .await
     }
 
     fn fingerprint(&self) -> Result<String> {
@@ -139,35 +150,31 @@ impl Process {
         }
     }
 
-    /// True until it has ended (a process that only waits to be reaped has ended).
+    /// True until it has ended; one that only waits for its parent to notice has ended.
     #[must_use]
     pub fn is_alive(&self) -> bool {
-        let stat =
-            std::fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap_or_default();
-        let state = stat
-            .rsplit(") ")
-            .next()
-            .and_then(|rest| rest.chars().next());
-        !matches!(state, None | Some('Z' | 'X'))
+        // The handle becomes readable at the end.
+        let mut ended = [PollFd::new(&self.handle, PollFlags::IN)];
+        matches!(poll(&mut ended, Some(&Timespec::default())), Ok(0))
+    }
+
+    fn parent(&self) -> Option<i32> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).ok()?;
+        status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
     }
 
     fn variable(&self, name: &str) -> Option<String> {
         let environ = std::fs::read(format!("/proc/{}/environ", self.pid())).ok()?;
         environ.split(|byte| *byte == 0).find_map(|entry| {
             let entry = String::from_utf8_lossy(entry);
-            entry
-                .strip_prefix(name)?
-                .strip_prefix('=')
-                .map(str::to_owned)
+            entry.strip_prefix(name)?.strip_prefix('=').map(str::to_owned)
         })
     }
 
     fn program(&self) -> Option<PathBuf> {
         let link = std::fs::read_link(format!("/proc/{}/exe", self.pid())).ok()?;
         let text = link.to_string_lossy();
-        Some(PathBuf::from(
-            text.strip_suffix(" (deleted)").unwrap_or(&text),
-        ))
+        Some(PathBuf::from(text.strip_suffix(" (deleted)").unwrap_or(&text)))
     }
 }
 
@@ -181,6 +188,8 @@ pub fn of_cluster(places: &Places) -> Vec<Process> {
         .filter(|pid| *pid != own)
         .filter_map(Process::open)
         .filter(|process| process.variable(STATE).as_deref() == places.state().to_str())
+        // Alive now, so what was read just before was its own.
+        .filter(Process::is_alive)
         .collect()
 }
 
@@ -191,11 +200,12 @@ pub fn of_part(places: &Places, part: &str) -> Vec<Process> {
     found.retain(|process| {
         process.variable(PART).as_deref() == Some(part)
             && process.program().is_some_and(|program| {
-                process
-                    .variable(PROGRAM)
-                    .is_some_and(|started| Path::new(&started) == program)
+                process.variable(PROGRAM).is_some_and(|started| Path::new(&started) == program)
             })
     });
+    // A child that was forked and has not yet become another program looks like its parent.
+    let all: Vec<i32> = found.iter().map(Process::pid).collect();
+    found.retain(|process| process.parent().is_none_or(|parent| !all.contains(&parent)));
     found
 }
 
@@ -227,7 +237,7 @@ pub async fn kill(processes: &[Process]) -> Result<()> {
 }
 
 async fn gone(processes: &[Process], deadline: Duration) -> Result<()> {
-    wait::until("processes to end", deadline, || async {
+    wait::until("processes to end", deadline, async || {
         match processes.iter().find(|process| process.is_alive()) {
             Some(process) => bail!("process {} is still there", process.pid()),
             None => Ok(()),
@@ -241,15 +251,14 @@ async fn gone(processes: &[Process], deadline: Duration) -> Result<()> {
 /// # Errors
 /// If it does not run.
 pub fn must_run(places: &Places, part: &str) -> Result<()> {
-    if of_part(places, part).is_empty() {
-        let log = places.log(part);
-        bail!(
-            "{part} has ended; its log {} ends with:\n{}",
-            log.display(),
-            command::tail_of_file(&log, 15)
-        );
+    if !of_part(places, part).is_empty() {
+        return Ok(());
     }
-    Ok(())
+    let log = places.log(part);
+    let last_words = command::tail_of_file(&log, 15);
+    Err(anyhow!("its log {} ends with:\n{last_words}", log.display())
+        .context(format!("{part} has ended"))
+        .context(Hopeless))
 }
 
 /// Waits for a lock that ends with this process, however it ends.
@@ -258,15 +267,10 @@ pub fn must_run(places: &Places, part: &str) -> Result<()> {
 /// If the file cannot be made.
 pub fn lock(path: &Path, waiting: impl FnOnce()) -> Result<File> {
     std::fs::create_dir_all(path.parent().unwrap_or(Path::new("/")))?;
-    let file = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(path)?;
+    let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
     if file.try_lock().is_err() {
         waiting();
-        file.lock()
-            .with_context(|| format!("cannot lock {}", path.display()))?;
+        file.lock().with_context(|| format!("cannot lock {}", path.display()))?;
     }
     Ok(file)
 }

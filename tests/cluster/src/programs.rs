@@ -14,6 +14,9 @@ use crate::places::Places;
 use crate::progress::{Step, say};
 use crate::{command, go, processes};
 
+/// How the names of folders begin in which something is being built.
+const UNFINISHED: &str = ".building-";
+
 /// One folder below `programs/`: what is built together.
 #[derive(Clone, Copy, Debug)]
 pub struct Source {
@@ -33,19 +36,13 @@ pub const KUBERNETES: Source = Source {
     name: "kubernetes",
     programs: &[
         ("k8s.io/kubernetes/cmd/kube-apiserver", "kube-apiserver"),
-        (
-            "k8s.io/kubernetes/cmd/kube-controller-manager",
-            "kube-controller-manager",
-        ),
+        ("k8s.io/kubernetes/cmd/kube-controller-manager", "kube-controller-manager"),
         ("k8s.io/kubernetes/cmd/kube-proxy", "kube-proxy"),
         ("k8s.io/kubernetes/cmd/kube-scheduler", "kube-scheduler"),
         ("k8s.io/kubernetes/cmd/kubectl", "kubectl"),
         ("k8s.io/kubernetes/cmd/kubelet", "kubelet"),
     ],
-    version_packages: &[
-        "k8s.io/component-base/version",
-        "k8s.io/client-go/pkg/version",
-    ],
+    version_packages: &["k8s.io/component-base/version", "k8s.io/client-go/pkg/version"],
 };
 
 /// etcd and its two command-line tools.
@@ -84,38 +81,25 @@ impl Source {
     pub async fn programs(&self, version: &str, places: &Places) -> Result<PathBuf> {
         let recipe = recipe(self.name, version);
         let key = self.key(&recipe, version)?;
-        let ready = places
-            .programs()
-            .join(format!("{}-{version}-{key}", self.name));
+        let ready = places.programs().join(format!("{}-{version}-{key}", self.name));
         if ready.exists() {
             return Ok(ready);
         }
         let _lock = processes::lock(&places.programs().join(".lock"), || {
-            say(&format!(
-                "  waiting for another process that builds {}",
-                self.title
-            ));
+            say(&format!("  waiting for another process that builds {}", self.title));
         })?;
         if !ready.exists() {
-            let step = Step::begin(format!(
-                "building {} {version} (once per machine)",
-                self.title
-            ));
+            let step = Step::begin(format!("building {} {version} (once per machine)", self.title));
             let go = go::find(places).await?;
             // Moved into place as a whole: a folder of that name is always complete.
-            let scratch = places
-                .programs()
-                .join(format!(".building-{}-{version}", self.name));
-            drop(tokio::fs::remove_dir_all(&scratch).await);
-            tokio::fs::create_dir_all(&scratch)
-                .await
-                .context("cannot write to the cache")?;
+            // Of this process alone: a killed predecessor's compiler may still be writing into its own.
+            let scratch = places.programs().join(format!("{UNFINISHED}{}", std::process::id()));
+            remove_unfinished(&places.programs());
+            tokio::fs::create_dir_all(&scratch).await.context("cannot write to the cache")?;
             self.build(version, &scratch, &go, &step)
                 .await
                 .with_context(|| format!("cannot build {} {version}", self.title))?;
-            tokio::fs::rename(&scratch, &ready)
-                .await
-                .context("cannot write to the cache")?;
+            tokio::fs::rename(&scratch, &ready).await.context("cannot write to the cache")?;
             step.done("");
         }
         Ok(ready)
@@ -126,10 +110,8 @@ impl Source {
     fn link_flags(&self, version: &str) -> String {
         let mut flags = "-s -w".to_owned();
         let mut numbers = version.split('.');
-        let (major, minor) = (
-            numbers.next().unwrap_or_default(),
-            numbers.next().unwrap_or_default(),
-        );
+        let (major, minor) =
+            (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
         for package in self.version_packages {
             let values = [
                 ("gitVersion", format!("v{version}")),
@@ -148,11 +130,7 @@ impl Source {
         for file in ["go.mod", "go.sum"] {
             let path = recipe.join(file);
             let content = std::fs::read(&path).with_context(|| {
-                format!(
-                    "no {} {version} here: {} is missing",
-                    self.title,
-                    path.display()
-                )
+                format!("no {} {version} here: {} is missing", self.title, path.display())
             })?;
             hash.update(content);
         }
@@ -171,11 +149,7 @@ impl Source {
 
         let mut build = tool(go, &recipe);
         build.args(["build", "-v", "-trimpath", "-buildvcs=false", "-ldflags"]);
-        build
-            .arg(self.link_flags(version))
-            .arg("-o")
-            .arg(into)
-            .args(&packages);
+        build.arg(self.link_flags(version)).arg("-o").arg(into).args(&packages);
         let mut child = build.stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
         let mut said = Vec::new();
         if let Some(stderr) = child.stderr.take() {
@@ -194,9 +168,7 @@ impl Source {
     /// Go names a program after its package; `go.etcd.io/etcd/server/v3` becomes `server`.
     async fn rename(&self, folder: &Path) -> Result<()> {
         for (package, program) in self.programs {
-            let built = package
-                .split('/')
-                .rfind(|part| !part.starts_with('v') || part.len() > 2);
+            let built = package.split('/').rfind(|part| !part.starts_with('v') || part.len() > 2);
             let built = folder.join(built.unwrap_or(program));
             if built != folder.join(program) {
                 tokio::fs::rename(&built, folder.join(program)).await?;
@@ -208,29 +180,32 @@ impl Source {
 
 fn tool(go: &Path, recipe: &Path) -> tokio::process::Command {
     let mut command = command::command(go);
-    // Static programs, from what go.sum pins, with the toolchain at hand.
-    command
-        .current_dir(recipe)
-        .env("CGO_ENABLED", "0")
-        .env("GOTOOLCHAIN", "local")
-        .env("GOFLAGS", "-mod=readonly");
+    // Static programs for this machine, from what go.sum pins, with the toolchain at hand.
+    command.current_dir(recipe).env("CGO_ENABLED", "0").env("GOTOOLCHAIN", "local");
+    command.env("GOFLAGS", "-mod=readonly").env("GOWORK", "off");
+    for chosen_by_user in ["GOOS", "GOARCH", "GOEXPERIMENT"] {
+        command.env_remove(chosen_by_user);
+    }
     command
 }
 
+fn remove_unfinished(folder: &Path) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
+            drop(std::fs::remove_dir_all(entry.path()));
+        }
+    }
+}
+
 fn recipe(name: &str, version: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("programs")
-        .join(format!("{name}-{version}"))
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("programs").join(format!("{name}-{version}"))
 }
 
 /// Bytes as people write hashes.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
     let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or_default();
-    bytes
-        .iter()
-        .flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)])
-        .collect()
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)]).collect()
 }
 
 #[cfg(test)]
@@ -240,27 +215,17 @@ mod tests {
 
     #[test]
     fn every_version_that_can_be_chosen_has_its_recipe_with_all_its_programs() {
-        let chosen = (settings::KUBERNETES_VERSIONS
-            .iter()
-            .map(|version| (KUBERNETES, *version)))
-        .chain(
-            settings::ETCD_VERSIONS
-                .iter()
-                .map(|version| (ETCD, *version)),
-        )
-        .chain([(ETCD, settings::CONTROL_PLANE_ETCD)])
-        .chain([(COREDNS, settings::COREDNS_VERSION)])
-        .chain([(VERSITYGW, settings::VERSITYGW_VERSION)]);
+        let chosen = (settings::KUBERNETES_VERSIONS.iter().map(|version| (KUBERNETES, *version)))
+            .chain(settings::ETCD_VERSIONS.iter().map(|version| (ETCD, *version)))
+            .chain([(ETCD, settings::CONTROL_PLANE_ETCD)])
+            .chain([(COREDNS, settings::COREDNS_VERSION)])
+            .chain([(VERSITYGW, settings::VERSITYGW_VERSION)]);
         for (source, version) in chosen {
             let recipe = recipe(source.name, version);
             source.key(&recipe, version).unwrap();
             let text = std::fs::read_to_string(recipe.join("go.mod")).unwrap();
             for (package, _) in source.programs {
-                assert!(
-                    text.contains(package),
-                    "{} lacks tool {package}",
-                    recipe.display()
-                );
+                assert!(text.contains(package), "{} lacks tool {package}", recipe.display());
             }
             assert!(
                 text.contains(&format!(" v{version}")),

@@ -68,17 +68,8 @@ impl Step {
     /// Ends the step with a line of its own.
     pub fn done(self, outcome: &str) {
         self.over.store(true, Ordering::Relaxed);
-        let clear = if std::io::stderr().is_terminal() {
-            "\r\x1b[2K"
-        } else {
-            ""
-        };
-        say(&format!(
-            "{clear}  ok {} {}{}",
-            self.what,
-            clock(self.since.elapsed()),
-            dash(outcome)
-        ));
+        let clear = if std::io::stderr().is_terminal() { "\r\x1b[2K" } else { "" };
+        say(&format!("{clear}  ok {} {}{}", self.what, clock(self.since.elapsed()), dash(outcome)));
     }
 }
 
@@ -89,11 +80,7 @@ impl Drop for Step {
 }
 
 fn dash(text: &str) -> String {
-    if text.is_empty() {
-        String::new()
-    } else {
-        format!(" - {text}")
-    }
+    if text.is_empty() { String::new() } else { format!(" - {text}") }
 }
 
 /// `4.2 s` below a minute, `3 min 07 s` above.
@@ -103,11 +90,7 @@ pub fn clock(elapsed: Duration) -> String {
     if seconds < 60 {
         format!("{:.1} s", elapsed.as_secs_f32())
     } else {
-        format!(
-            "{} min {:02} s",
-            seconds.div_euclid(60),
-            seconds.rem_euclid(60)
-        )
+        format!("{} min {:02} s", seconds.div_euclid(60), seconds.rem_euclid(60))
     }
 }
 

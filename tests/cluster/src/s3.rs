@@ -40,10 +40,7 @@ pub struct S3 {
 impl std::fmt::Debug for S3 {
     /// Without the keys.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter
-            .debug_struct("S3")
-            .field("endpoint", &self.endpoint)
-            .finish_non_exhaustive()
+        formatter.debug_struct("S3").field("endpoint", &self.endpoint).finish_non_exhaustive()
     }
 }
 
@@ -53,10 +50,7 @@ impl std::fmt::Debug for S3 {
 /// If there is no cluster, or the server does not become ready.
 pub async fn ensure(settings: &Settings, places: &Places) -> Result<S3> {
     let client = kubeconfig::client(places, "admin").await?;
-    catalog::image(catalog::VERSITYGW, places)
-        .await?
-        .import(places)
-        .await?;
+    catalog::image(catalog::VERSITYGW, places).await?.import(places).await?;
     let step = Step::begin("starting the S3 server");
     let kubectl = Kubectl::admin(&settings.kubernetes, places).await?;
     let s3 = match existing(&client).await? {
@@ -67,14 +61,7 @@ pub async fn ensure(settings: &Settings, places: &Places) -> Result<S3> {
         include_str!("../manifests/s3.yaml").replace("@VERSITYGW_IMAGE@", catalog::VERSITYGW);
     kubectl.apply(&manifests).await?;
     kubectl
-        .run(&[
-            "--namespace",
-            NAMESPACE,
-            "rollout",
-            "status",
-            "deployment/s3",
-            "--timeout=90s",
-        ])
+        .run(&["--namespace", NAMESPACE, "rollout", "status", "deployment/s3", "--timeout=90s"])
         .await
         .context("the S3 server does not become ready")?;
     make_bucket(&kubectl, &s3).await?;
@@ -84,53 +71,26 @@ pub async fn ensure(settings: &Settings, places: &Places) -> Result<S3> {
 
 /// By the server's own client, with the credentials and the certificate that it has at hand.
 async fn make_bucket(kubectl: &Kubectl, s3: &S3) -> Result<()> {
-    let admin = [
-        "--namespace",
-        NAMESPACE,
-        "exec",
-        "deployment/s3",
-        "--",
-        PROGRAM,
-        "admin",
-    ];
-    let listed = kubectl
-        .run(&[&admin[..], &["list-buckets"]].concat())
-        .await?;
-    if listed
-        .lines()
-        .any(|line| line.split_whitespace().next() == Some(s3.bucket))
-    {
+    let admin = ["--namespace", NAMESPACE, "exec", "deployment/s3", "--", PROGRAM, "admin"];
+    let listed = kubectl.run(&[&admin[..], &["list-buckets"]].concat()).await?;
+    if listed.lines().any(|line| line.split_whitespace().next() == Some(s3.bucket)) {
         return Ok(());
     }
-    let create = [
-        "create-bucket",
-        "--bucket",
-        s3.bucket,
-        "--owner",
-        &s3.access,
-    ];
-    kubectl
-        .run(&[&admin[..], &create].concat())
-        .await
-        .map(drop)
-        .context("cannot make the bucket")
+    let create = ["create-bucket", "--bucket", s3.bucket, "--owner", &s3.access];
+    kubectl.run(&[&admin[..], &create].concat()).await.map(drop).context("cannot make the bucket")
 }
 
 /// The connection of a server that was started before.
 async fn existing(client: &Client) -> Result<Option<S3>> {
     let secrets = Api::<Secret>::namespaced(client.clone(), NAMESPACE);
-    let Some(secret) = secrets
-        .get_opt(SECRET)
-        .await
-        .context("cannot read the S3 server's Secret")?
+    let Some(secret) =
+        secrets.get_opt(SECRET).await.context("cannot read the S3 server's Secret")?
     else {
         return Ok(None);
     };
     let data = secret.data.unwrap_or_default();
     let text = |key: &str| {
-        let value = data
-            .get(key)
-            .with_context(|| format!("the S3 server's Secret lacks {key}"))?;
+        let value = data.get(key).with_context(|| format!("the S3 server's Secret lacks {key}"))?;
         String::from_utf8(value.0.clone()).with_context(|| format!("{key} is not text"))
     };
     Ok(Some(S3 {
@@ -152,13 +112,8 @@ async fn make_secret(kubectl: &Kubectl, places: &Places) -> Result<S3> {
     let hosts = [host.as_str(), full.as_str()];
     let (cert, key) = Authority::of_cluster(places)?.pem(&Subject::server("s3", &hosts))?;
     let ca = std::fs::read_to_string(pki::pair(places, "ca").cert)?;
-    let s3 = S3 {
-        endpoint: endpoint(),
-        bucket: BUCKET,
-        access: random(10)?,
-        secret: random(20)?,
-        ca,
-    };
+    let s3 =
+        S3 { endpoint: endpoint(), bucket: BUCKET, access: random(10)?, secret: random(20)?, ca };
     let secret = serde_json::json!({
         "apiVersion": "v1", "kind": "List", "items": [
             { "apiVersion": "v1", "kind": "Namespace", "metadata": {

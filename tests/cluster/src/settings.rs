@@ -8,8 +8,8 @@ use std::net::Ipv4Addr;
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
-use crate::files;
 use crate::places::Places;
+use crate::{files, leftovers};
 
 /// The Kubernetes releases that can be built here; the first is the default.
 pub const KUBERNETES_VERSIONS: [&str; 3] = ["1.37.1", "1.36.4", "1.35.4"];
@@ -63,42 +63,33 @@ impl Settings {
             (None, None) => Ok(default.to_owned()),
         };
         let [newest, ..] = KUBERNETES_VERSIONS;
-        let kubernetes = pick(
-            "Kubernetes",
-            &chosen.kubernetes,
-            &running.kubernetes,
-            newest,
-        )?;
-        let network = pick(
-            "network",
-            &chosen.network,
-            &running.network,
-            DEFAULT_NETWORK,
-        )?;
+        let kubernetes = pick("Kubernetes", &chosen.kubernetes, &running.kubernetes, newest)?;
+        let network = pick("network", &chosen.network, &running.network, DEFAULT_NETWORK)?;
         if !KUBERNETES_VERSIONS.contains(&kubernetes.as_str()) {
             bail!(
                 "Kubernetes {kubernetes:?} cannot be built here: choose one of {}",
                 KUBERNETES_VERSIONS.join(", ")
             );
         }
-        Ok(Self {
-            kubernetes,
-            network: Network::new(&network)?,
-        })
+        Ok(Self { kubernetes, network: Network::new(&network)? })
     }
 
-    /// The settings of the cluster that is there, or else the chosen ones.
+    /// The settings of the cluster that runs, or else the chosen ones: what a dead one had binds nobody.
     ///
     /// # Errors
     /// As [`Settings::complete`].
     pub fn read(chosen: &Choice, places: &Places) -> Result<Self> {
-        let running = match std::fs::read(places.settings()) {
-            Ok(text) => {
-                serde_json::from_slice(&text).context("the record of settings is damaged")?
-            }
-            Err(_not_there) => Choice::default(),
-        };
+        let running =
+            if leftovers::is_alive(places) { on_record(places) } else { Choice::default() };
         Self::complete(chosen, &running)
+    }
+
+    /// The addresses of the cluster that is there, alive or not. Without a readable record it had the default
+    /// ones, as far as anybody can tell.
+    #[must_use]
+    pub fn network_on_record(places: &Places) -> Network {
+        let recorded = on_record(places).network.and_then(|network| Network::new(&network).ok());
+        recorded.unwrap_or_else(Network::by_default)
     }
 
     /// Writes them down beside the cluster.
@@ -107,12 +98,15 @@ impl Settings {
     /// If they cannot be written.
     pub fn remember(&self, places: &Places) -> Result<()> {
         let [a, b, _, _] = self.network.node.octets();
-        let choice = Choice {
-            kubernetes: Some(self.kubernetes.clone()),
-            network: Some(format!("{a}.{b}")),
-        };
+        let choice =
+            Choice { kubernetes: Some(self.kubernetes.clone()), network: Some(format!("{a}.{b}")) };
         files::write(&places.settings(), serde_json::to_vec_pretty(&choice)?)
     }
+}
+
+fn on_record(places: &Places) -> Choice {
+    let text = std::fs::read(places.settings()).unwrap_or_default();
+    serde_json::from_slice(&text).unwrap_or_default()
 }
 
 /// The address plan: one /16, of which the node has one address, services and pods a /20 each.
@@ -145,14 +139,22 @@ impl Network {
         if !Ipv4Addr::new(a, b, 0, 1).is_private() {
             bail!(wrong());
         }
-        Ok(Self {
+        Ok(Self::of(a, b))
+    }
+
+    fn by_default() -> Self {
+        Self::of(10, 231)
+    }
+
+    fn of(a: u8, b: u8) -> Self {
+        Self {
             node: Ipv4Addr::new(a, b, 0, 1),
             first_service: Ipv4Addr::new(a, b, 16, 1),
             dns: Ipv4Addr::new(a, b, 16, 10),
             services: format!("{a}.{b}.16.0/20"),
             pods: format!("{a}.{b}.32.0/20"),
             whole: format!("{a}.{b}.0.0/16"),
-        })
+        }
     }
 
     /// True for an address (or route destination) of the pods' range.
@@ -169,10 +171,7 @@ mod tests {
     use super::*;
 
     fn chosen(kubernetes: Option<&str>, network: Option<&str>) -> Choice {
-        Choice {
-            kubernetes: kubernetes.map(str::to_owned),
-            network: network.map(str::to_owned),
-        }
+        Choice { kubernetes: kubernetes.map(str::to_owned), network: network.map(str::to_owned) }
     }
 
     #[test]
@@ -180,10 +179,7 @@ mod tests {
         let error = Settings::complete(&chosen(Some("1.30.0"), None), &Choice::default())
             .unwrap_err()
             .to_string();
-        assert!(
-            error.contains("1.30.0") && error.contains("1.36.4"),
-            "{error}"
-        );
+        assert!(error.contains("1.30.0") && error.contains("1.36.4"), "{error}");
     }
 
     #[test]
@@ -206,13 +202,14 @@ mod tests {
             (kept.kubernetes.as_str(), kept.network.pods.as_str()),
             ("1.36.4", "10.232.32.0/20")
         );
-        let error = Settings::complete(&chosen(Some("1.37.1"), None), &running)
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.contains("1.36.4") && error.contains("cluster-down"),
-            "{error}"
-        );
+        let error =
+            Settings::complete(&chosen(Some("1.37.1"), None), &running).unwrap_err().to_string();
+        assert!(error.contains("1.36.4") && error.contains("cluster-down"), "{error}");
+    }
+
+    #[test]
+    fn the_default_network_is_the_one_that_is_named_so() {
+        assert_eq!(Network::new(DEFAULT_NETWORK).unwrap(), Network::by_default());
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
 
 use crate::files;
 use crate::places::Places;
@@ -21,20 +22,36 @@ const TOUCHED: [&str; 9] = [
     "net/ipv4/conf/all/route_localnet",
 ];
 
+/// The values of a moment, and the boot in which they were read.
+#[derive(Serialize, Deserialize)]
+struct Record {
+    boot: String,
+    values: BTreeMap<String, String>,
+}
+
 /// Remembers the present values, unless a predecessor has remembered older ones.
 ///
 /// # Errors
 /// If they cannot be written down.
 pub fn remember(places: &Places) -> Result<()> {
-    let record = places.sysctls_before();
-    if record.exists() {
+    if on_record(places).is_some() {
         return Ok(());
     }
-    let values: BTreeMap<&str, String> = TOUCHED
-        .iter()
-        .filter_map(|name| Some((*name, read(name)?)))
-        .collect();
-    files::write(&record, serde_json::to_vec_pretty(&values)?)
+    let values = TOUCHED.iter().filter_map(|name| Some(((*name).to_owned(), read(name)?)));
+    let record = Record { boot: boot(), values: values.collect() };
+    files::write(&places.sysctls_before(), serde_json::to_vec_pretty(&record)?)
+}
+
+/// None if nothing was remembered, or if the machine was started anew since: then the values have gone with
+/// the old boot, and what is there now is the admin's.
+fn on_record(places: &Places) -> Option<Record> {
+    let text = std::fs::read(places.sysctls_before()).ok()?;
+    let record: Record = serde_json::from_slice(&text).ok()?;
+    (record.boot == boot()).then_some(record)
+}
+
+fn boot() -> String {
+    read("kernel/random/boot_id").unwrap_or_default()
 }
 
 /// Lets the machine forward packets between pods.
@@ -50,12 +67,8 @@ pub fn allow_forwarding() -> Result<()> {
 /// # Errors
 /// If the kernel refuses a value that it once had.
 pub fn restore(places: &Places) -> Result<()> {
-    let Ok(record) = std::fs::read(places.sysctls_before()) else {
-        return Ok(());
-    };
-    let values: BTreeMap<String, String> =
-        serde_json::from_slice(&record).context("the record of kernel settings is damaged")?;
-    for (name, value) in values {
+    let Some(record) = on_record(places) else { return Ok(()) };
+    for (name, value) in record.values {
         if read(&name).as_ref() != Some(&value) {
             write(&name, &value)?;
         }
@@ -68,9 +81,7 @@ fn file(name: &str) -> PathBuf {
 }
 
 fn read(name: &str) -> Option<String> {
-    std::fs::read_to_string(file(name))
-        .ok()
-        .map(|value| value.trim().to_owned())
+    std::fs::read_to_string(file(name)).ok().map(|value| value.trim().to_owned())
 }
 
 fn write(name: &str, value: &str) -> Result<()> {

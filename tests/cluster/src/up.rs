@@ -17,8 +17,10 @@ use crate::places::Places;
 use crate::processes::{Daemon, Ensured, must_run};
 use crate::programs::{ETCD, KUBERNETES};
 use crate::progress::{Step, say};
-use crate::settings::{CONTROL_PLANE_ETCD, NODE_NAME, Settings};
-use crate::{kubeconfig, leftovers, machine, network, pki, reset, sysctls, wait};
+use crate::settings::{CLUSTER_DOMAIN, CONTROL_PLANE_ETCD, NODE_NAME, Settings};
+use crate::{
+    files, kubeconfig, leftovers, machine, network, pki, preflight, reset, sysctls, volumes, wait,
+};
 
 /// Makes the cluster run and waits until it does.
 ///
@@ -32,12 +34,7 @@ pub async fn up(settings: &Settings, places: &Places) -> Result<()> {
     let pause = catalog::image(catalog::PAUSE, places).await?;
     prepare_state(settings, places).await?;
 
-    let plan = Plan {
-        settings,
-        places,
-        kubernetes,
-        etcd,
-    };
+    let plan = Plan { settings, places, kubernetes, etcd };
     ensure(&plan, &parts::etcd::daemon(&plan)?).await?;
     ensure(&plan, &parts::containerd::daemon(&plan)?).await?;
     ensure(&plan, &parts::apiserver::daemon(&plan)?).await?;
@@ -61,26 +58,30 @@ pub async fn up(settings: &Settings, places: &Places) -> Result<()> {
         ensure(&plan, daemon).await?;
     }
     let kubectl = Kubectl::admin(&settings.kubernetes, places).await?;
-    kubectl
-        .apply(&manifests(settings))
-        .await
-        .context("cannot apply the base manifests")?;
+    kubectl.apply(&manifests(settings)).await.context("cannot apply the base manifests")?;
     ready(places, &client).await?;
     reset::remember_baseline(&client, places).await
 }
 
 /// Everything that must be there before the first part starts.
 async fn prepare_state(settings: &Settings, places: &Places) -> Result<()> {
-    if !leftovers::is_alive(places) {
-        if places.state().exists() {
+    let fresh = !leftovers::is_alive(places);
+    if fresh {
+        if leftovers::is_anything(places) {
             say("  a predecessor was killed and left things behind; removing them");
+            leftovers::remove(places).await?;
         }
-        leftovers::remove(places, &settings.network).await?;
+        preflight::check(places, &settings.network).await?;
     }
+    files::private_folder(places.state())?;
     settings.remember(places)?;
     sysctls::remember(places)?;
     sysctls::allow_forwarding()?;
     network::ensure(&settings.network).await?;
+    network::connect_all().await?;
+    if fresh {
+        preflight::check_ports(&settings.network)?;
+    }
     pki::ensure(places, &settings.network)?;
     kubeconfig::write_all(places, &settings.network)
 }
@@ -97,10 +98,13 @@ pub(crate) fn manifests(settings: &Settings) -> String {
     include_str!("../manifests/base.yaml")
         .replace("@DNS_ADDRESS@", &settings.network.dns.to_string())
         .replace("@COREDNS_IMAGE@", catalog::COREDNS)
+        .replace("@CLUSTER_DOMAIN@", CLUSTER_DOMAIN)
+        .replace("@STORAGE_CLASS@", volumes::CLASS)
+        .replace("@PROVISIONER@", volumes::PROVISIONER)
 }
 
 async fn containerd_answers(places: &Places) -> Result<()> {
-    wait::until("containerd to listen", Duration::from_secs(30), || async {
+    wait::until("containerd to listen", Duration::from_secs(30), async || {
         must_run(places, parts::containerd::NAME)?;
         tokio::net::UnixStream::connect(places.containerd_socket()).await?;
         Ok(())
@@ -110,7 +114,7 @@ async fn containerd_answers(places: &Places) -> Result<()> {
 
 async fn api_answers(places: &Places) -> Result<Client> {
     let client = kubeconfig::client(places, "admin").await?;
-    wait::until("the API to be ready", Duration::from_secs(90), || async {
+    wait::until("the API to be ready", Duration::from_secs(90), async || {
         must_run(places, parts::etcd::NAME)?;
         must_run(places, parts::apiserver::NAME)?;
         let request = http::Request::get("/readyz").body(Vec::new())?;
@@ -125,17 +129,14 @@ async fn api_answers(places: &Places) -> Result<Client> {
 async fn ready(places: &Places, client: &Client) -> Result<()> {
     let step = Step::begin("waiting for the node and the name server");
     let what = "the node to be Ready and CoreDNS to be available";
-    wait::until(what, Duration::from_mins(2), || async {
+    wait::until(what, Duration::from_mins(2), async || {
         for part in parts::NAMES {
             must_run(places, part)?;
         }
         node_is_ready(client).await?;
         dns_is_available(client).await?;
         let accounts = Api::<ServiceAccount>::namespaced(client.clone(), "default");
-        accounts
-            .get("default")
-            .await
-            .context("no default service account yet")?;
+        accounts.get("default").await.context("no default service account yet")?;
         Ok(())
     })
     .await?;
@@ -144,23 +145,12 @@ async fn ready(places: &Places, client: &Client) -> Result<()> {
 }
 
 async fn node_is_ready(client: &Client) -> Result<()> {
-    let node = Api::<Node>::all(client.clone())
-        .get(NODE_NAME)
-        .await
-        .context("no node yet")?;
-    let conditions = node
-        .status
-        .and_then(|status| status.conditions)
-        .unwrap_or_default();
-    let ready = conditions
-        .into_iter()
-        .find(|condition| condition.type_ == "Ready");
+    let node = Api::<Node>::all(client.clone()).get(NODE_NAME).await.context("no node yet")?;
+    let conditions = node.status.and_then(|status| status.conditions).unwrap_or_default();
+    let ready = conditions.into_iter().find(|condition| condition.type_ == "Ready");
     match ready {
         Some(ready) if ready.status == "True" => Ok(()),
-        Some(ready) => bail!(
-            "the node is not Ready: {}",
-            ready.message.unwrap_or_default()
-        ),
+        Some(ready) => bail!("the node is not Ready: {}", ready.message.unwrap_or_default()),
         None => bail!("the node says nothing of being Ready"),
     }
 }

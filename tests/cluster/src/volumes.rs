@@ -37,9 +37,7 @@ pub async fn serve(places: &Places) -> Result<()> {
     let mut bell = std::pin::pin!(bell(&client));
     loop {
         if let Err(error) = pass(&client, places).await {
-            say(&format!(
-                "this pass failed, the next one tries again: {error:#}"
-            ));
+            say(&format!("this pass failed, the next one tries again: {error:#}"));
         }
         drop(tokio::time::timeout(RESYNC, bell.next()).await);
     }
@@ -47,14 +45,9 @@ pub async fn serve(places: &Places) -> Result<()> {
 
 /// Rings when a claim or a volume changes.
 fn bell(client: &Client) -> impl Stream<Item = ()> + use<> {
-    let claims = watcher(
-        Api::<PersistentVolumeClaim>::all(client.clone()),
-        watcher::Config::default(),
-    );
-    let volumes = watcher(
-        Api::<PersistentVolume>::all(client.clone()),
-        watcher::Config::default(),
-    );
+    let claims =
+        watcher(Api::<PersistentVolumeClaim>::all(client.clone()), watcher::Config::default());
+    let volumes = watcher(Api::<PersistentVolume>::all(client.clone()), watcher::Config::default());
     stream::select(
         claims.default_backoff().map(|_event| ()),
         volumes.default_backoff().map(|_event| ()),
@@ -66,11 +59,7 @@ async fn pass(client: &Client, places: &Places) -> Result<()> {
     let claims = Api::<PersistentVolumeClaim>::all(client.clone());
     let volumes = Api::<PersistentVolume>::all(client.clone());
     let claims = claims.list(&all).await.context("cannot list claims")?.items;
-    let volumes = volumes
-        .list(&all)
-        .await
-        .context("cannot list volumes")?
-        .items;
+    let volumes = volumes.list(&all).await.context("cannot list volumes")?.items;
     for claim in claims.iter().filter(|claim| claim::is_ours(claim)) {
         if let Err(error) = claim::tend(client, places, claim, &volumes).await {
             say(&format!("claim {}: {error:#}", claim::name(claim)));

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Seek, SeekFrom};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use quorate_cluster::places::Places;
 use serde::Deserialize;
 
@@ -67,8 +67,11 @@ pub struct Answer {
 /// # Errors
 /// If there is no log.
 pub fn mark(places: &Places) -> Result<Mark> {
-    let about = std::fs::metadata(places.audit_log()).context("there is no audit log")?;
-    Ok(Mark(about.len()))
+    let text = std::fs::read(places.audit_log()).context("there is no audit log")?;
+    // The last line may be under way.
+    let complete =
+        text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end.saturating_add(1));
+    Ok(Mark(u64::try_from(complete)?))
 }
 
 /// The writes since a mark, in order. The apiserver writes the log before it answers, so what a story has
@@ -78,13 +81,13 @@ pub fn mark(places: &Places) -> Result<Mark> {
 /// If the log cannot be read.
 pub fn since(places: &Places, mark: Mark) -> Result<Vec<Write>> {
     let mut file = std::fs::File::open(places.audit_log()).context("there is no audit log")?;
+    // The apiserver begins a new file when this one is full.
+    ensure!(file.metadata()?.len() >= mark.0, "the audit log was begun anew since the mark");
     file.seek(SeekFrom::Start(mark.0))?;
     let mut text = String::new();
     file.read_to_string(&mut text)?;
     // The last line may be under way.
-    let complete = text
-        .rfind('\n')
-        .map_or("", |end| text.get(..end).unwrap_or_default());
+    let complete = text.rfind('\n').map_or("", |end| text.get(..end).unwrap_or_default());
     complete
         .lines()
         .map(|line| {

@@ -22,17 +22,14 @@ impl Story {
         let read = |path: PathBuf| {
             std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))
         };
-        let own = pki::pair(&self.places, "etcd");
+        let own = pki::pair(&self.places, "etcd-client");
         let tls = TlsOptions::new()
-            .ca_certificate(Certificate::from_pem(read(
-                pki::pair(&self.places, "ca").cert,
-            )?))
+            .ca_certificate(Certificate::from_pem(read(pki::pair(&self.places, "etcd-ca").cert)?))
             .identity(Identity::from_pem(read(own.cert)?, read(own.key)?));
         let endpoint = parts::etcd::endpoint(&self.settings.network);
         let options = ConnectOptions::new().with_tls(tls);
-        let client = Client::connect([endpoint], Some(options))
-            .await
-            .context("the control plane's etcd")?;
+        let client =
+            Client::connect([endpoint], Some(options)).await.context("the control plane's etcd")?;
         Ok(ControlPlane { client })
     }
 }
@@ -43,11 +40,8 @@ impl ControlPlane {
     /// # Errors
     /// If it cannot be read.
     pub async fn get(&mut self, key: &str) -> Result<Option<Vec<u8>>> {
-        let answer = self
-            .client
-            .get(key, None)
-            .await
-            .with_context(|| format!("cannot read {key}"))?;
+        let answer =
+            self.client.get(key, None).await.with_context(|| format!("cannot read {key}"))?;
         Ok(answer.kvs().first().map(|pair| pair.value().to_vec()))
     }
 
@@ -59,10 +53,6 @@ impl ControlPlane {
         let options = GetOptions::new().with_prefix().with_keys_only();
         let answer = self.client.get(prefix, Some(options)).await;
         let answer = answer.with_context(|| format!("cannot list {prefix}"))?;
-        answer
-            .kvs()
-            .iter()
-            .map(|pair| Ok(pair.key_str()?.to_owned()))
-            .collect()
+        answer.kvs().iter().map(|pair| Ok(pair.key_str()?.to_owned())).collect()
     }
 }

@@ -10,10 +10,7 @@ use crate::waiting::phase;
 pub async fn of_namespace(client: &Client, namespace: &str) -> String {
     let mut page = String::new();
     let all = ListParams::default();
-    match Api::<Pod>::namespaced(client.clone(), namespace)
-        .list(&all)
-        .await
-    {
+    match Api::<Pod>::namespaced(client.clone(), namespace).list(&all).await {
         Ok(pods) => {
             for pod in pods {
                 add_pod(&mut page, client, namespace, &pod).await;
@@ -21,34 +18,23 @@ pub async fn of_namespace(client: &Client, namespace: &str) -> String {
         }
         Err(error) => add(&mut page, &format!("pods cannot be read: {error}")),
     }
-    match Api::<PersistentVolumeClaim>::namespaced(client.clone(), namespace)
-        .list(&all)
-        .await
-    {
+    match Api::<PersistentVolumeClaim>::namespaced(client.clone(), namespace).list(&all).await {
         Ok(claims) => {
             for claim in claims {
                 let status = claim.status.clone().unwrap_or_default();
-                let line = format!(
-                    "claim {}: {}",
-                    claim.name_any(),
-                    status.phase.unwrap_or_default()
-                );
+                let line =
+                    format!("claim {}: {}", claim.name_any(), status.phase.unwrap_or_default());
                 add(&mut page, &line);
             }
         }
         Err(error) => add(&mut page, &format!("claims cannot be read: {error}")),
     }
-    match Api::<Event>::namespaced(client.clone(), namespace)
-        .list(&all)
-        .await
-    {
+    match Api::<Event>::namespaced(client.clone(), namespace).list(&all).await {
         Ok(events) => {
             for event in events {
                 let about = event.involved_object.name.unwrap_or_default();
-                let (reason, words) = (
-                    event.reason.unwrap_or_default(),
-                    event.message.unwrap_or_default(),
-                );
+                let (reason, words) =
+                    (event.reason.unwrap_or_default(), event.message.unwrap_or_default());
                 add(&mut page, &format!("event {about}: {reason}: {words}"));
             }
         }
@@ -61,11 +47,8 @@ async fn add_pod(page: &mut String, client: &Client, namespace: &str, pod: &Pod)
     let name = pod.name_any();
     add(page, &format!("pod {name}: {}", phase(pod)));
     let status = pod.status.clone().unwrap_or_default();
-    for condition in status
-        .conditions
-        .into_iter()
-        .flatten()
-        .filter(|condition| condition.status != "True")
+    for condition in
+        status.conditions.into_iter().flatten().filter(|condition| condition.status != "True")
     {
         let words = condition.message.or(condition.reason).unwrap_or_default();
         add(page, &format!("  not {}: {words}", condition.type_));
@@ -73,10 +56,7 @@ async fn add_pod(page: &mut String, client: &Client, namespace: &str, pod: &Pod)
     for container in status.container_statuses.into_iter().flatten() {
         if let Some(waiting) = container.state.and_then(|state| state.waiting) {
             let words = waiting.message.or(waiting.reason).unwrap_or_default();
-            add(
-                page,
-                &format!("  container {} waits: {words}", container.name),
-            );
+            add(page, &format!("  container {} waits: {words}", container.name));
         }
         let last_lines = LogParams {
             container: Some(container.name.clone()),

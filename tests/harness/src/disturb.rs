@@ -1,5 +1,5 @@
 //! Disturbances: a part or a pod's process stopped, a pod cut off. Each ends when its guard is dropped, so
-//! that a story that fails leaves no damage.
+//! that a story that fails leaves no damage; what a killed one leaves, the next `up` mends.
 
 use std::net::IpAddr;
 use std::process::Command;
@@ -34,10 +34,7 @@ pub struct CutOff(IpAddr);
 
 impl Drop for CutOff {
     fn drop(&mut self) {
-        drop(nft(&format!(
-            "delete element inet {CUT_TABLE} pods {{ {} }}",
-            self.0
-        )));
+        drop(nft(&format!("delete element inet {CUT_TABLE} pods {{ {} }}", self.0)));
     }
 }
 
@@ -81,21 +78,16 @@ impl Story {
     /// # Errors
     /// If the pod has no address.
     pub fn cut_off(&self, pod: &Pod) -> Result<CutOff> {
-        let address = pod
-            .status
-            .as_ref()
-            .and_then(|status| status.pod_ip.as_deref());
+        let address = pod.status.as_ref().and_then(|status| status.pod_ip.as_deref());
         let address: IpAddr = address.context("the pod has no address")?.parse()?;
         nft(&format!(
             "table inet {CUT_TABLE} {{
-                set pods {{ type ipv4_addr; }}
+                set pods {{ type ipv4_addr; flags timeout; timeout 10m; }}
                 chain arriving {{ type filter hook prerouting priority raw; ip saddr @pods drop; ip daddr @pods drop; }}
                 chain leaving {{ type filter hook postrouting priority srcnat + 10; ip daddr @pods drop; }}
             }}"
         ))?;
-        nft(&format!(
-            "add element inet {CUT_TABLE} pods {{ {address} }}"
-        ))?;
+        nft(&format!("add element inet {CUT_TABLE} pods {{ {address} }}"))?;
         Ok(CutOff(address))
     }
 }
@@ -110,16 +102,11 @@ fn stop(processes: Vec<Process>) -> Result<Stopped> {
 /// Every process in the pod's cgroup but the one that holds the sandbox.
 fn processes_of(pod: &Pod) -> Result<Vec<Process>> {
     let own = format!("pod{}", pod.uid().unwrap_or_default());
-    let all = cgroups::own()
-        .into_iter()
-        .flat_map(|root| cgroups::below(&root));
-    let cgroup = all
-        .into_iter()
-        .find(|folder| folder.file_name().is_some_and(|name| *name == *own));
+    let all = cgroups::own().into_iter().flat_map(|root| cgroups::below(&root));
+    let cgroup =
+        all.into_iter().find(|folder| folder.file_name().is_some_and(|name| *name == *own));
     let cgroup = cgroup.with_context(|| format!("pod {} has no cgroup", pod.name_any()))?;
-    let inside = cgroups::pids(&cgroup)
-        .into_iter()
-        .filter(|pid| !holds_sandbox(*pid));
+    let inside = cgroups::pids(&cgroup).into_iter().filter(|pid| !holds_sandbox(*pid));
     let found: Vec<Process> = inside.filter_map(Process::open).collect();
     if found.is_empty() {
         bail!("pod {} has no running process", pod.name_any());
@@ -133,15 +120,9 @@ fn holds_sandbox(pid: i32) -> bool {
 
 /// Synchronous, because guards undo their work while being dropped.
 fn nft(script: &str) -> Result<()> {
-    let output = Command::new("nft")
-        .arg(script)
-        .output()
-        .context("cannot start nft")?;
+    let output = Command::new("nft").arg(script).output().context("cannot start nft")?;
     if !output.status.success() {
-        bail!(
-            "nft refused {script:?}: {}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        bail!("nft refused {script:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
     Ok(())
 }

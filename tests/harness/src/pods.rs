@@ -6,6 +6,7 @@ use kube::ResourceExt;
 use kube::api::PostParams;
 use serde_json::{Value, json};
 
+use crate::catalog;
 use crate::story::Story;
 
 /// A pod under `restricted`: one container, no rights, a read-only root.
@@ -37,6 +38,36 @@ pub fn restricted(name: &str, image: &str, command: &[&str]) -> Value {
             }],
         },
     })
+}
+
+/// A pod that serves a page with these words on port 8000.
+#[must_use]
+pub fn web(name: &str, words: &str) -> Value {
+    let serve = format!("echo '{words}' > /www/index.html; exec httpd -f -p 8000 -h /www");
+    let mut pod = restricted(name, catalog::BUSYBOX, &["sh", "-c", &serve]);
+    with_volume(&mut pod, "www", "/www", &json!({ "emptyDir": {} }));
+    let probe = json!({ "httpGet": { "path": "/", "port": 8000 }, "periodSeconds": 1 });
+    if let Some(container) = pod.pointer_mut("/spec/containers/0").and_then(Value::as_object_mut) {
+        container.insert("readinessProbe".to_owned(), probe);
+    }
+    pod
+}
+
+/// Gives the pod's container a volume of this source.
+pub fn with_volume(pod: &mut Value, name: &str, path: &str, source: &Value) {
+    let mut volume = source.clone();
+    let mut add = |place: &str, list: &str, entry: Value| {
+        let owner = pod.pointer_mut(place).and_then(Value::as_object_mut);
+        let list = owner.map(|owner| owner.entry(list).or_insert_with(|| json!([])));
+        if let Some(list) = list.and_then(Value::as_array_mut) {
+            list.push(entry);
+        }
+    };
+    if let Some(volume) = volume.as_object_mut() {
+        volume.insert("name".to_owned(), json!(name));
+    }
+    add("/spec/containers/0", "volumeMounts", json!({ "name": name, "mountPath": path }));
+    add("/spec", "volumes", volume);
 }
 
 impl Story {

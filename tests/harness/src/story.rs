@@ -1,10 +1,12 @@
 //! A story: one test on the real cluster, with a namespace of its own and an end that leaves nothing.
 
+use std::any::Any;
 use std::fs::{File, OpenOptions};
-use std::path::PathBuf;
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
+use futures::FutureExt;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use kube::api::{DeleteParams, PostParams};
@@ -16,6 +18,7 @@ use quorate_cluster::{images, kubeconfig, processes, s3, wait};
 use serde_json::json;
 
 use crate::diagnosis;
+use crate::waiting::Expired;
 
 /// What a story does to the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,15 +56,24 @@ pub async fn tell(
     let story = Story::begin(name, disturbs)
         .await
         .with_context(|| format!("story {name} could not begin"))?;
-    let told = match plot(&story).await {
-        Ok(()) => Ok(()),
-        Err(error) => {
+    // A failed assertion must not leave the namespace behind any more than an error may.
+    let told = AssertUnwindSafe(plot(&story)).catch_unwind().await;
+    let told = told.unwrap_or_else(|panic| Err(anyhow!("it panicked: {}", words_of(&*panic))));
+    let told = match told {
+        Err(error) if !error.is::<Expired>() => {
             let seen = diagnosis::of_namespace(&story.client, &story.namespace).await;
-            Err(error.context(format!("story {name} failed; in its namespace:\n{seen}")))
+            Err(error.context(format!("in namespace {}:\n{seen}", story.namespace)))
         }
+        told => told,
     };
+    let told = told.with_context(|| format!("story {name} failed"));
     let ended = story.end().await;
     told.and(ended)
+}
+
+fn words_of(panic: &dyn Any) -> &str {
+    let words = panic.downcast_ref::<String>().map(String::as_str);
+    words.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without words")
 }
 
 impl Story {
@@ -73,14 +85,7 @@ impl Story {
         let client = kubeconfig::client(&places, "admin").await?;
         let admin = Kubectl::admin(&settings.kubernetes, &places).await?;
         let namespace = make_namespace(&client, name).await?;
-        Ok(Self {
-            namespace,
-            client,
-            settings,
-            places,
-            admin,
-            _lock: lock,
-        })
+        Ok(Self { namespace, client, settings, places, admin, _lock: lock })
     }
 
     /// An API for objects of the story's namespace.
@@ -110,23 +115,13 @@ impl Story {
         command
     }
 
-    /// The kubeconfig that the story uses, for programs it starts.
-    #[must_use]
-    pub fn kubeconfig(&self) -> PathBuf {
-        self.admin.kubeconfig.clone()
-    }
-
     /// Makes sure that an image is in the cluster.
     ///
     /// # Errors
     /// If it cannot be built or imported.
     pub async fn image(&self, name: &str) -> Result<()> {
         let _lock = processes::lock(&self.places.lock(), || ())?;
-        images::catalog::image(name, &self.places)
-            .await?
-            .import(&self.places)
-            .await
-            .map(drop)
+        images::catalog::image(name, &self.places).await?.import(&self.places).await.map(drop)
     }
 
     /// Makes sure that the S3 server runs.
@@ -144,33 +139,19 @@ impl Story {
         // Pods first and quickly: nobody waits for their last words.
         let pods = self.api::<k8s_openapi::api::core::v1::Pod>();
         let quickly = DeleteParams::default().grace_period(1);
-        drop(
-            pods.delete_collection(&quickly, &kube::api::ListParams::default())
-                .await,
-        );
-        namespaces
-            .delete(&self.namespace, &DeleteParams::background())
-            .await?;
-        wait::until(
-            "the story's namespace to be gone",
-            Duration::from_secs(90),
-            || async {
-                match namespaces.get_opt(&self.namespace).await? {
-                    None => Ok(()),
-                    Some(namespace) => {
-                        let conditions = namespace.status.and_then(|status| status.conditions);
-                        let words = conditions
-                            .into_iter()
-                            .flatten()
-                            .filter_map(|condition| condition.message);
-                        bail!(
-                            "it is still there: {}",
-                            words.collect::<Vec<_>>().join("; ")
-                        )
-                    }
+        drop(pods.delete_collection(&quickly, &kube::api::ListParams::default()).await);
+        namespaces.delete(&self.namespace, &DeleteParams::background()).await?;
+        wait::until("the story's namespace to be gone", Duration::from_secs(90), async || {
+            match namespaces.get_opt(&self.namespace).await? {
+                None => Ok(()),
+                Some(namespace) => {
+                    let conditions = namespace.status.and_then(|status| status.conditions);
+                    let words =
+                        conditions.into_iter().flatten().filter_map(|condition| condition.message);
+                    bail!("it is still there: {}", words.collect::<Vec<_>>().join("; "))
                 }
-            },
-        )
+            }
+        })
         .await
     }
 }
@@ -182,11 +163,7 @@ async fn take_lock(places: &Places, disturbs: Disturbs) -> Result<File> {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder)?;
         }
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&path)?;
+        let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path)?;
         match disturbs {
             Disturbs::Nothing => file.lock_shared()?,
             Disturbs::Everything => file.lock()?,
@@ -213,14 +190,10 @@ async fn make_namespace(client: &Client, story: &str) -> Result<String> {
         .context("cannot make a namespace")?;
     let name = made.metadata.name.unwrap_or_default();
     let accounts = Api::<ServiceAccount>::namespaced(client.clone(), &name);
-    wait::until(
-        "the namespace's service account",
-        Duration::from_secs(30),
-        || async {
-            accounts.get("default").await?;
-            Ok(())
-        },
-    )
+    wait::until("the namespace's service account", Duration::from_secs(30), async || {
+        accounts.get("default").await?;
+        Ok(())
+    })
     .await?;
     Ok(name)
 }

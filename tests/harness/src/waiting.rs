@@ -1,12 +1,13 @@
 //! Waiting for an object to look as it should: with a deadline, and with what was seen when it expires.
 
 use std::fmt::Debug;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Result, bail};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Resource;
+use quorate_cluster::wait;
 use serde::de::DeserializeOwned;
 
 use crate::diagnosis;
@@ -14,7 +15,6 @@ use crate::story::Story;
 
 /// How long a step of a story may take, unless it says otherwise.
 pub const PATIENCE: Duration = Duration::from_mins(1);
-const PAUSE: Duration = Duration::from_millis(150);
 
 impl Story {
     /// Waits until an object is there and `look` finds nothing missing; `look` says what is.
@@ -36,15 +36,13 @@ impl Story {
     {
         let api = self.api::<K>();
         let kind = K::kind(&());
-        self.wait_until(
-            &format!("{kind} {name} {what}"),
-            deadline,
-            async || match api.get_opt(name).await {
+        self.wait_until(&format!("{kind} {name} {what}"), deadline, async || {
+            match api.get_opt(name).await {
                 Ok(Some(object)) => look(&object),
                 Ok(None) => Err(format!("there is no {kind} {name}")),
                 Err(error) => Err(format!("the API does not answer: {error}")),
-            },
-        )
+            }
+        })
         .await
     }
 
@@ -58,22 +56,13 @@ impl Story {
         deadline: Duration,
         mut look: impl AsyncFnMut() -> Result<T, String>,
     ) -> Result<T> {
-        let since = Instant::now();
-        loop {
-            let missing = match tokio::time::timeout(deadline, look()).await {
-                Ok(Ok(found)) => return Ok(found),
-                Ok(Err(missing)) => missing,
-                Err(_elapsed) => "no answer".to_owned(),
-            };
-            if since.elapsed() >= deadline {
+        let look = async || look().await.map_err(anyhow::Error::msg);
+        match wait::until(what, deadline, look).await {
+            Ok(found) => Ok(found),
+            Err(error) => {
                 let seen = diagnosis::of_namespace(&self.client, &self.namespace).await;
-                bail!(
-                    "waited {:.0?} for: {what}\nseen last: {missing}\nin namespace {}:\n{seen}",
-                    since.elapsed(),
-                    self.namespace
-                );
+                Err(error.context(Expired(format!("in namespace {}:\n{seen}", self.namespace))))
             }
-            tokio::time::sleep(PAUSE).await;
         }
     }
 
@@ -89,11 +78,7 @@ impl Story {
                 .into_iter()
                 .flatten()
                 .any(|it| it.type_ == "Ready" && it.status == "True");
-            if ready {
-                Ok(pod.clone())
-            } else {
-                Err(format!("it is {}", phase(pod)))
-            }
+            if ready { Ok(pod.clone()) } else { Err(format!("it is {}", phase(pod))) }
         })
         .await
     }
@@ -120,11 +105,18 @@ impl Story {
     }
 }
 
+/// In an error that has told already what there was to see.
+#[derive(Debug)]
+pub struct Expired(String);
+
+impl std::fmt::Display for Expired {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
 /// `Pending`, `Running` and so on.
 #[must_use]
 pub fn phase(pod: &Pod) -> &str {
-    pod.status
-        .as_ref()
-        .and_then(|status| status.phase.as_deref())
-        .unwrap_or("without a phase")
+    pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or("without a phase")
 }

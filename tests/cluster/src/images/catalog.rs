@@ -26,6 +26,10 @@ pub const PROBE: &str = "localhost/quorate/probe:1";
 /// The operator of this checkout.
 pub const QUORATE: &str = concat!("quorate/quorate:v", env!("CARGO_PKG_VERSION"));
 
+/// Variables by which cargo tells a program about the package that it belongs to.
+const CARGO_TELLS: [&str; 5] =
+    ["CARGO_BIN_", "CARGO_CRATE_", "CARGO_MANIFEST_", "CARGO_PKG_", "CARGO_PRIMARY_"];
+
 /// The etcd image of a release, under the name the product uses by default.
 #[must_use]
 pub fn etcd_name(version: &str) -> String {
@@ -49,19 +53,14 @@ pub async fn image(name: &str, places: &Places) -> Result<Image> {
         PAUSE => pause(places).await,
         COREDNS => coredns(places).await,
         VERSITYGW => versitygw(places).await,
-        BUSYBOX => busybox().await,
+        BUSYBOX => busybox(places).await,
         PROBE => probe(places).await,
         QUORATE => quorate(places).await,
         other => {
-            let version = ETCD_VERSIONS
-                .iter()
-                .find(|version| etcd_name(version) == other);
+            let version = ETCD_VERSIONS.iter().find(|version| etcd_name(version) == other);
             match version {
                 Some(version) => etcd(version, places).await,
-                None => bail!(
-                    "there is no image {other:?}; there are {}",
-                    names().join(", ")
-                ),
+                None => bail!("there is no image {other:?}; there are {}", names().join(", ")),
             }
         }
     }
@@ -74,18 +73,11 @@ async fn pause(places: &Places) -> Result<Image> {
 
 async fn coredns(places: &Places) -> Result<Image> {
     let built = programs::COREDNS.programs(COREDNS_VERSION, places).await?;
-    Ok(single(
-        COREDNS,
-        built.join("coredns"),
-        "/coredns",
-        "65532:65532",
-    ))
+    Ok(single(COREDNS, built.join("coredns"), "/coredns", "65532:65532"))
 }
 
 async fn versitygw(places: &Places) -> Result<Image> {
-    let built = programs::VERSITYGW
-        .programs(VERSITYGW_VERSION, places)
-        .await?;
+    let built = programs::VERSITYGW.programs(VERSITYGW_VERSION, places).await?;
     let program = "/usr/local/bin/versitygw";
     Ok(Image {
         folders: vec![("/tmp", 0o1777)],
@@ -115,31 +107,26 @@ async fn etcd(version: &str, places: &Places) -> Result<Image> {
         name: etcd_name(version),
         files: files.into(),
         links: vec![],
-        folders: vec![
-            ("/tmp", 0o1777),
-            ("/var/etcd", 0o755),
-            ("/var/lib/etcd", 0o755),
-        ],
+        folders: vec![("/tmp", 0o1777), ("/var/etcd", 0o755), ("/var/lib/etcd", 0o755)],
         entrypoint: vec![],
         arguments: vec!["/usr/local/bin/etcd".into()],
         user: "",
     })
 }
 
-/// Debian's static busybox, with a link for each program in it.
-async fn busybox() -> Result<Image> {
-    let program = Path::new("/bin/busybox");
+/// Debian's static busybox, with a link for each program in it. Unpacked, not installed: the machine may have
+/// another busybox, which this one would replace.
+async fn busybox(places: &Places) -> Result<Image> {
+    let program = places.busybox().join("bin/busybox");
     if !program.exists() {
-        machine::install(&["busybox-static"]).await?;
+        machine::unpack("busybox-static", &places.busybox()).await?;
     }
-    let applets = command::output(command::command(program).arg("--list")).await?;
+    let applets = command::output(command::command(&program).arg("--list")).await?;
     let links = applets.lines().filter(|applet| *applet != "busybox");
     Ok(Image {
         name: BUSYBOX.to_owned(),
-        files: vec![(program.to_owned(), "/bin/busybox".into())],
-        links: links
-            .map(|applet| (format!("/bin/{applet}"), "/bin/busybox".into()))
-            .collect(),
+        files: vec![(program, "/bin/busybox".into())],
+        links: links.map(|applet| (format!("/bin/{applet}"), "/bin/busybox".into())).collect(),
         folders: vec![("/tmp", 0o1777), ("/etc", 0o755)],
         entrypoint: vec![],
         arguments: vec!["/bin/sh".into()],
@@ -166,21 +153,30 @@ async fn static_program(package: &str, program: &str, places: &Places) -> Result
     let mut cargo = command::command("cargo");
     cargo
         .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
-        .args([
-            "build",
-            "--release",
-            "--locked",
-            "--package",
-            package,
-            "--bin",
-            program,
-        ])
+        .args(["build", "--release", "--locked", "--package", package, "--bin", program])
         .args(["--target", &target])
         .env("CARGO_TARGET_DIR", places.target())
-        .env("RUSTFLAGS", "-C target-feature=+crt-static");
-    command::output(&mut cargo)
-        .await
-        .with_context(|| format!("cannot build {program}"))?;
+        .env("RUSTFLAGS", "-C target-feature=+crt-static")
+        // Would win over RUSTFLAGS, and the program would not be static.
+        .env_remove("CARGO_ENCODED_RUSTFLAGS");
+    // What cargo tells a program that it runs, build scripts take for a reason to build again.
+    for (name, _) in std::env::vars_os() {
+        if CARGO_TELLS.iter().any(|prefix| name.to_string_lossy().starts_with(prefix)) {
+            cargo.env_remove(&name);
+        }
+    }
+    command::output(&mut cargo).await.with_context(|| format!("cannot build {program}"))?;
     step.done("");
     Ok(places.target().join(target).join("release").join(program))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_names_carry_the_versions_that_are_built() {
+        assert!(COREDNS.ends_with(&format!(":{COREDNS_VERSION}")), "{COREDNS}");
+        assert!(VERSITYGW.ends_with(&format!(":v{VERSITYGW_VERSION}")), "{VERSITYGW}");
+    }
 }

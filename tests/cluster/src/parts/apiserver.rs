@@ -40,12 +40,7 @@ pub fn daemon(plan: &Plan<'_>) -> Result<Daemon> {
     args.extend(kubelets(plan));
     args.extend(aggregated_apis(plan));
     let files = vec![audit, admission, pair(plan.places, "apiserver").cert];
-    Ok(Daemon {
-        part: NAME,
-        program: plan.kubernetes.join("kube-apiserver"),
-        args,
-        files,
-    })
+    Ok(Daemon { part: NAME, program: plan.kubernetes.join("kube-apiserver"), args, files })
 }
 
 fn serving(plan: &Plan<'_>) -> Vec<OsString> {
@@ -63,10 +58,10 @@ fn serving(plan: &Plan<'_>) -> Vec<OsString> {
 }
 
 fn storage(plan: &Plan<'_>) -> Vec<OsString> {
-    let client = pair(plan.places, "etcd");
+    let client = pair(plan.places, "etcd-client");
     flags([
         ("etcd-servers", &etcd::endpoint(&plan.settings.network)),
-        ("etcd-cafile", &pair(plan.places, "ca").cert),
+        ("etcd-cafile", &pair(plan.places, "etcd-ca").cert),
         ("etcd-certfile", &client.cert),
         ("etcd-keyfile", &client.key),
     ])
@@ -75,18 +70,9 @@ fn storage(plan: &Plan<'_>) -> Vec<OsString> {
 fn service_accounts(plan: &Plan<'_>) -> Vec<OsString> {
     let pki = plan.places.pki();
     flags([
-        (
-            "service-account-issuer",
-            &format!("https://kubernetes.default.svc.{CLUSTER_DOMAIN}"),
-        ),
-        (
-            "service-account-key-file",
-            &pki.join("service-accounts.pub"),
-        ),
-        (
-            "service-account-signing-key-file",
-            &pki.join("service-accounts.key"),
-        ),
+        ("service-account-issuer", &format!("https://kubernetes.default.svc.{CLUSTER_DOMAIN}")),
+        ("service-account-key-file", &pki.join("service-accounts.pub")),
+        ("service-account-signing-key-file", &pki.join("service-accounts.key")),
     ])
 }
 
@@ -94,10 +80,7 @@ fn service_accounts(plan: &Plan<'_>) -> Vec<OsString> {
 fn kubelets(plan: &Plan<'_>) -> Vec<OsString> {
     let client = pair(plan.places, "apiserver-kubelet-client");
     flags([
-        (
-            "kubelet-certificate-authority",
-            &pair(plan.places, "ca").cert,
-        ),
+        ("kubelet-certificate-authority", &pair(plan.places, "ca").cert),
         ("kubelet-client-certificate", &client.cert),
         ("kubelet-client-key", &client.key),
         // By name it would ask DNS for a node that only this cluster knows.
@@ -108,10 +91,7 @@ fn kubelets(plan: &Plan<'_>) -> Vec<OsString> {
 fn aggregated_apis(plan: &Plan<'_>) -> Vec<OsString> {
     let client = pair(plan.places, "front-proxy-client");
     flags([
-        (
-            "requestheader-client-ca-file",
-            &pair(plan.places, "front-proxy-ca").cert,
-        ),
+        ("requestheader-client-ca-file", &pair(plan.places, "front-proxy-ca").cert),
         ("requestheader-allowed-names", &"front-proxy-client"),
         ("requestheader-username-headers", &"X-Remote-User"),
         ("requestheader-group-headers", &"X-Remote-Group"),

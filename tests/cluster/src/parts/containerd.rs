@@ -1,11 +1,14 @@
 //! containerd, apart from any other on the machine: own folders, own socket, own runc state.
 
-use anyhow::Result;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
 use serde_json::json;
 
 use super::{Plan, folders};
 use crate::files;
 use crate::images::catalog;
+use crate::machine;
 use crate::processes::Daemon;
 
 /// The part's name.
@@ -19,24 +22,19 @@ pub const CNI_NETWORK: &str = "quorate";
 /// If its configuration cannot be written.
 pub fn daemon(plan: &Plan<'_>) -> Result<Daemon> {
     let places = plan.places;
-    folders([
-        &places.containerd("root"),
-        &places.containerd("state"),
-        &places.cni("conf"),
-    ])?;
+    folders([&places.containerd("root"), &places.containerd("state"), &places.cni("conf")])?;
     let network = serde_json::to_string_pretty(&network(plan))?;
     files::write(&places.cni("conf").join("10-quorate.conflist"), network)?;
-    let config = plan.write("containerd.toml", configuration(plan))?;
+    let config = plan.write("containerd.toml", configuration(plan, &installed("runc")?))?;
     let args = vec!["--config".into(), config.clone().into()];
-    Ok(Daemon {
-        part: NAME,
-        program: "/usr/bin/containerd".into(),
-        args,
-        files: vec![config],
-    })
+    Ok(Daemon { part: NAME, program: installed("containerd")?, args, files: vec![config] })
 }
 
-fn configuration(plan: &Plan<'_>) -> String {
+fn installed(program: &str) -> Result<PathBuf> {
+    machine::program(program).with_context(|| format!("{program} is not installed"))
+}
+
+fn configuration(plan: &Plan<'_>, runc: &Path) -> String {
     let places = plan.places;
     let path = |folder| places.containerd(folder).display().to_string();
     format!(
@@ -65,15 +63,15 @@ disabled_plugins = [
   netns_mounts_under_state_dir = true
 
 [plugins."io.containerd.grpc.v1.cri".cni]
-  bin_dir = "/usr/lib/cni"
+  bin_dir = "{plugins}"
   conf_dir = "{cni}"
 
 [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
   runtime_type = "io.containerd.runc.v2"
 
 [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
-  BinaryName = "/usr/sbin/runc"
-  Root = "{runc}"
+  BinaryName = "{program}"
+  Root = "{containers}"
   SystemdCgroup = false
 "#,
         root = path("root"),
@@ -82,7 +80,9 @@ disabled_plugins = [
         opt = path("opt"),
         pause = catalog::PAUSE,
         cni = places.cni("conf").display(),
-        runc = path("runc"),
+        plugins = machine::CNI_PLUGINS,
+        program = runc.display(),
+        containers = path("runc"),
     )
 }
 

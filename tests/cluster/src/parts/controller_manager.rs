@@ -28,10 +28,7 @@ pub fn daemon(plan: &Plan<'_>) -> Result<Daemon> {
         ("cluster-signing-cert-file", &ca.cert),
         ("cluster-signing-key-file", &ca.key),
         ("root-ca-file", &ca.cert),
-        (
-            "service-account-private-key-file",
-            &places.pki().join("service-accounts.key"),
-        ),
+        ("service-account-private-key-file", &places.pki().join("service-accounts.key")),
         ("use-service-account-credentials", &"true"),
         ("controllers", &"*,bootstrapsigner,tokencleaner"),
         // There is one of it: no lease to wait for after a restart.
@@ -41,10 +38,5 @@ pub fn daemon(plan: &Plan<'_>) -> Result<Daemon> {
         ("profiling", &"false"),
     ]);
     let program = plan.kubernetes.join("kube-controller-manager");
-    Ok(Daemon {
-        part: NAME,
-        program,
-        args,
-        files: vec![kubeconfig],
-    })
+    Ok(Daemon { part: NAME, program, args, files: vec![kubeconfig] })
 }

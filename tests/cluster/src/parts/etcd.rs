@@ -22,7 +22,7 @@ pub fn endpoint(network: &Network) -> String {
 /// Never; the signature is that of all parts.
 pub fn daemon(plan: &Plan<'_>) -> Result<Daemon> {
     let network = &plan.settings.network;
-    let (ca, own) = (pki::pair(plan.places, "ca"), pki::pair(plan.places, "etcd"));
+    let (ca, own) = (pki::pair(plan.places, "etcd-ca"), pki::pair(plan.places, "etcd"));
     let client = endpoint(network);
     let peer = format!("https://{}:2380", network.node);
     let mut args = flags([
@@ -47,10 +47,5 @@ pub fn daemon(plan: &Plan<'_>) -> Result<Daemon> {
         // The state is thrown away with the machine, and the disk belongs to the etcds under test.
         "--unsafe-no-fsync".into(),
     ]);
-    Ok(Daemon {
-        part: NAME,
-        program: plan.etcd.join("etcd"),
-        args,
-        files: vec![own.cert],
-    })
+    Ok(Daemon { part: NAME, program: plan.etcd.join("etcd"), args, files: vec![own.cert] })
 }

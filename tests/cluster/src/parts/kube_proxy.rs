@@ -40,10 +40,5 @@ pub fn daemon(plan: &Plan<'_>) -> Result<Daemon> {
     )?;
     let args = flags([("config", &config)]);
     let program = plan.kubernetes.join("kube-proxy");
-    Ok(Daemon {
-        part: NAME,
-        program,
-        args,
-        files: vec![config, kubeconfig],
-    })
+    Ok(Daemon { part: NAME, program, args, files: vec![config, kubeconfig] })
 }

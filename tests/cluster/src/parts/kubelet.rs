@@ -18,11 +18,7 @@ pub const NAME: &str = "kubelet";
 /// If its configuration cannot be written.
 pub fn daemon(plan: &Plan<'_>) -> Result<Daemon> {
     let places = plan.places;
-    folders([
-        &places.kubelet(),
-        &places.pod_logs(),
-        &places.kubelet().join("volume-plugins"),
-    ])?;
+    folders([&places.kubelet(), &places.pod_logs(), &places.kubelet().join("volume-plugins")])?;
     cgroups::prepare().context("cannot make the cgroup of the pods")?;
     let config = plan.write_json("kubelet.json", &configuration(plan)?)?;
     let kubeconfig = places.kubeconfig("kubelet");
@@ -34,12 +30,7 @@ pub fn daemon(plan: &Plan<'_>) -> Result<Daemon> {
         ("node-ip", &plan.settings.network.node),
     ]);
     let program = plan.kubernetes.join("kubelet");
-    Ok(Daemon {
-        part: NAME,
-        program,
-        args,
-        files: vec![config, kubeconfig],
-    })
+    Ok(Daemon { part: NAME, program, args, files: vec![config, kubeconfig] })
 }
 
 fn configuration(plan: &Plan<'_>) -> Result<serde_json::Value> {

@@ -24,10 +24,5 @@ pub fn daemon(plan: &Plan<'_>) -> Result<Daemon> {
         ("profiling", &"false"),
     ]);
     let program = plan.kubernetes.join("kube-scheduler");
-    Ok(Daemon {
-        part: NAME,
-        program,
-        args,
-        files: vec![kubeconfig],
-    })
+    Ok(Daemon { part: NAME, program, args, files: vec![kubeconfig] })
 }

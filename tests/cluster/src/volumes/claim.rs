@@ -23,23 +23,14 @@ pub(super) fn name(object: &impl Resource) -> String {
 
 /// Made for our StorageClass.
 pub(super) fn is_ours(claim: &PersistentVolumeClaim) -> bool {
-    claim
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.storage_class_name.as_deref())
-        == Some(CLASS)
+    claim.spec.as_ref().and_then(|spec| spec.storage_class_name.as_deref()) == Some(CLASS)
 }
 
 /// A volume of ours whose claim is gone, and whose policy is Delete.
 pub(super) fn is_released(volume: &PersistentVolume) -> bool {
-    let phase = volume
-        .status
-        .as_ref()
-        .and_then(|status| status.phase.as_deref());
-    let policy = volume
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.persistent_volume_reclaim_policy.as_deref());
+    let phase = volume.status.as_ref().and_then(|status| status.phase.as_deref());
+    let policy =
+        volume.spec.as_ref().and_then(|spec| spec.persistent_volume_reclaim_policy.as_deref());
     let ours = volume.annotations().get(PROVISIONED_BY).map(String::as_str) == Some(PROVISIONER);
     ours && phase == Some("Released") && policy == Some("Delete")
 }
@@ -69,21 +60,14 @@ pub(super) async fn tend(
 }
 
 fn wanted(claim: &PersistentVolumeClaim) -> Result<u64> {
-    let requests = claim
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.resources.as_ref()?.requests.as_ref());
+    let requests = claim.spec.as_ref().and_then(|spec| spec.resources.as_ref()?.requests.as_ref());
     let storage = requests.and_then(|requests| requests.get("storage"));
     let bytes = quantity::bytes(storage.context("it asks for no storage")?)?;
     Ok(bytes.max(SMALLEST))
 }
 
 fn is_bound(claim: &PersistentVolumeClaim) -> bool {
-    claim
-        .status
-        .as_ref()
-        .and_then(|status| status.phase.as_deref())
-        == Some("Bound")
+    claim.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Bound")
 }
 
 /// File and device first, then the object: if we die between, the next pass finds them by name.
@@ -116,15 +100,9 @@ async fn provision(
             ]}]}},
         },
     }))?;
-    match Api::<PersistentVolume>::all(client.clone())
-        .create(&PostParams::default(), &volume)
-        .await
+    match Api::<PersistentVolume>::all(client.clone()).create(&PostParams::default(), &volume).await
     {
-        Ok(_) => say(&format!(
-            "claim {}: {size} bytes on {}",
-            claim.name_any(),
-            device.display()
-        )),
+        Ok(_) => say(&format!("claim {}: {size} bytes on {}", claim.name_any(), device.display())),
         Err(kube::Error::Api(status)) if status.is_already_exists() => {}
         Err(error) => return Err(error).context("cannot create the volume"),
     }
@@ -140,20 +118,13 @@ async fn grow(
     volume: &PersistentVolume,
     wanted: u64,
 ) -> Result<()> {
-    let capacity = volume
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.capacity.as_ref()?.get("storage"));
+    let capacity = volume.spec.as_ref().and_then(|spec| spec.capacity.as_ref()?.get("storage"));
     let size = quantity::bytes(capacity.context("the volume has no capacity")?)?;
     if wanted > size {
         file::ensure(&places.volumes(), &volume.name_any(), wanted).await?;
         let capacity = json!({ "spec": { "capacity": { "storage": wanted.to_string() } } });
         Api::<PersistentVolume>::all(client.clone())
-            .patch(
-                &volume.name_any(),
-                &PatchParams::default(),
-                &Patch::Merge(capacity),
-            )
+            .patch(&volume.name_any(), &PatchParams::default(), &Patch::Merge(capacity))
             .await
             .context("cannot write the new capacity")?;
     }
@@ -165,17 +136,10 @@ async fn grow(
             "message": "Waiting for the kubelet to enlarge the file system",
         }]}});
         Api::<PersistentVolumeClaim>::namespaced(client.clone(), &namespace)
-            .patch_status(
-                &claim.name_any(),
-                &PatchParams::default(),
-                &Patch::Merge(pending),
-            )
+            .patch_status(&claim.name_any(), &PatchParams::default(), &Patch::Merge(pending))
             .await
             .context("cannot tell the kubelet")?;
-        say(&format!(
-            "claim {}: grown to {wanted} bytes",
-            claim.name_any()
-        ));
+        say(&format!("claim {}: grown to {wanted} bytes", claim.name_any()));
     }
     Ok(())
 }
@@ -185,10 +149,7 @@ fn file_system_is_behind(claim: &PersistentVolumeClaim, size: u64) -> Result<boo
     let Some(status) = claim.status.as_ref().filter(|_| is_bound(claim)) else {
         return Ok(false);
     };
-    let Some(reported) = status
-        .capacity
-        .as_ref()
-        .and_then(|capacity| capacity.get("storage"))
+    let Some(reported) = status.capacity.as_ref().and_then(|capacity| capacity.get("storage"))
     else {
         return Ok(false);
     };
@@ -215,10 +176,7 @@ pub(super) async fn free(
         ..DeleteParams::default()
     };
     let volumes = Api::<PersistentVolume>::all(client.clone());
-    volumes
-        .delete(&volume.name_any(), &exactly_this)
-        .await
-        .context("cannot delete the volume")?;
+    volumes.delete(&volume.name_any(), &exactly_this).await.context("cannot delete the volume")?;
     say(&format!("volume {} freed", volume.name_any()));
     Ok(())
 }

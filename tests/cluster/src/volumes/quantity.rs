@@ -6,9 +6,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 /// `1.5Gi` as bytes. Fractions of a byte are dropped.
 pub(super) fn bytes(quantity: &Quantity) -> Result<u64> {
     let text = quantity.0.trim();
-    let split = text
-        .find(|letter: char| letter.is_ascii_alphabetic())
-        .unwrap_or(text.len());
+    let split = text.find(|letter: char| letter.is_ascii_alphabetic()).unwrap_or(text.len());
     let (number, unit) = text.split_at_checked(split).unwrap_or((text, ""));
     let wrong = || format!("{text:?} is not a size");
     let unit: u128 = match unit {
@@ -25,9 +23,7 @@ pub(super) fn bytes(quantity: &Quantity) -> Result<u64> {
     };
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let digits: u128 = format!("{whole}{fraction}").parse().with_context(wrong)?;
-    let scale = 10_u128
-        .checked_pow(u32::try_from(fraction.len())?)
-        .with_context(wrong)?;
+    let scale = 10_u128.checked_pow(u32::try_from(fraction.len())?).with_context(wrong)?;
     let scaled = digits.checked_mul(unit).with_context(wrong)?;
     u64::try_from(scaled.checked_div(scale).with_context(wrong)?).with_context(wrong)
 }

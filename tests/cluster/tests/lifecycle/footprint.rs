@@ -2,7 +2,8 @@
 //!
 //! It looks with other eyes than the tool: by the names of programs, not by the tool's own marks.
 
-use std::collections::BTreeSet;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -45,29 +46,23 @@ const RESTLESS: [&str; 8] = [
     "/nr_",
 ];
 
-/// The lines of one moment.
-pub(crate) struct Footprint(BTreeSet<String>);
+/// The lines of one moment, each with how often it is there.
+pub(crate) struct Footprint(BTreeMap<String, usize>);
 
 impl Footprint {
     pub(crate) async fn take() -> Result<Self> {
-        let mut lines = BTreeSet::new();
+        let mut lines = Vec::new();
         lines.extend(programs().into_iter().map(|line| format!("process {line}")));
         let mounts = std::fs::read_to_string("/proc/self/mounts")?;
         lines.extend(mounts.lines().map(|line| format!("mount {line}")));
         for block in names("/sys/block") {
             let file = std::fs::read_to_string(format!("/sys/block/{block}/loop/backing_file"));
-            lines.extend(
-                file.ok()
-                    .map(|file| format!("loop device {block} {}", file.trim())),
-            );
+            lines.extend(file.ok().map(|file| format!("loop device {block} {}", file.trim())));
         }
-        lines.extend(
-            names("/sys/class/net")
-                .into_iter()
-                .map(|link| format!("link {link}")),
-        );
+        lines.extend(names("/sys/class/net").into_iter().map(|link| format!("link {link}")));
         for (what, words) in [
             ("namespace", vec!["ip", "netns", "list"]),
+            ("address", vec!["ip", "-oneline", "-4", "address", "show"]),
             ("rule", vec!["nft", "list", "ruleset"]),
             ("route", vec!["ip", "-4", "route", "show", "table", "all"]),
             ("route", vec!["ip", "-6", "route", "show", "table", "all"]),
@@ -80,38 +75,38 @@ impl Footprint {
             settings(&Path::new("/proc/sys").join(folder), &mut lines);
         }
         lines.extend(
-            cgroups::own()
-                .into_iter()
-                .map(|cgroup| format!("cgroup {}", cgroup.display())),
+            cgroups::own().into_iter().map(|cgroup| format!("cgroup {}", cgroup.display())),
         );
         for folder in FOLDERS {
-            lines.extend(
-                names(folder)
-                    .into_iter()
-                    .map(|file| format!("file {folder}/{file}")),
-            );
+            lines.extend(names(folder).into_iter().map(|file| format!("file {folder}/{file}")));
         }
-        Ok(Self(lines))
+        let mut counted = BTreeMap::new();
+        for line in lines {
+            let count: &mut usize = counted.entry(line).or_default();
+            *count = count.saturating_add(1);
+        }
+        Ok(Self(counted))
     }
 
     /// What came (+) and what went (-) since.
     pub(crate) fn difference(&self, later: &Self) -> Vec<String> {
-        let came = later.0.difference(&self.0).map(|line| format!("+ {line}"));
-        let went = self.0.difference(&later.0).map(|line| format!("- {line}"));
-        went.chain(came).collect()
+        let count = |of: &Self, line: &str| of.0.get(line).copied().unwrap_or_default();
+        let all: BTreeSet<&String> = self.0.keys().chain(later.0.keys()).collect();
+        all.into_iter()
+            .filter_map(|line| match count(self, line).cmp(&count(later, line)) {
+                Ordering::Less => Some(format!("+ {line}")),
+                Ordering::Greater => Some(format!("- {line}")),
+                Ordering::Equal => None,
+            })
+            .collect()
     }
 }
 
 /// What the cluster's processes hold together, in MiB; memory that they share counts once.
 pub(crate) fn memory(places: &Places) -> u64 {
-    let inside = cgroups::own()
-        .into_iter()
-        .flat_map(|own| cgroups::pids(&own));
-    let all: BTreeSet<i32> = processes::of_cluster(places)
-        .iter()
-        .map(processes::Process::pid)
-        .chain(inside)
-        .collect();
+    let inside = cgroups::own().into_iter().flat_map(|own| cgroups::pids(&own));
+    let all: BTreeSet<i32> =
+        processes::of_cluster(places).iter().map(processes::Process::pid).chain(inside).collect();
     let share = |pid: &i32| {
         let page = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
         let line = page.lines().find_map(|line| line.strip_prefix("Pss:"));
@@ -123,16 +118,11 @@ pub(crate) fn memory(places: &Places) -> u64 {
 
 /// Those that run; one that has ended and waits for its parent to notice does not.
 fn programs() -> Vec<String> {
-    let pids = names("/proc")
-        .into_iter()
-        .filter_map(|name| name.parse::<i32>().ok());
+    let pids = names("/proc").into_iter().filter_map(|name| name.parse::<i32>().ok());
     let running =
         pids.filter(|pid| processes::Process::open(*pid).is_some_and(|process| process.is_alive()));
     let name = |pid| {
-        std::fs::read_to_string(format!("/proc/{pid}/comm"))
-            .unwrap_or_default()
-            .trim()
-            .to_owned()
+        std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim().to_owned()
     };
     running
         .map(name)
@@ -142,12 +132,10 @@ fn programs() -> Vec<String> {
 
 fn names(folder: impl AsRef<Path>) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    entries
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .collect()
+    entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
 }
 
-fn settings(folder: &Path, lines: &mut BTreeSet<String>) {
+fn settings(folder: &Path, lines: &mut Vec<String>) {
     for name in names(folder) {
         let path = folder.join(name);
         let shown = path.display().to_string();
@@ -156,7 +144,7 @@ fn settings(folder: &Path, lines: &mut BTreeSet<String>) {
         } else if !RESTLESS.iter().any(|restless| shown.contains(restless))
             && let Ok(value) = std::fs::read_to_string(&path)
         {
-            lines.insert(format!("setting {shown} = {}", value.trim()));
+            lines.push(format!("setting {shown} = {}", value.trim()));
         }
     }
 }
