@@ -32,7 +32,10 @@ pub async fn demo(settings: &Settings, places: &Places) -> Result<()> {
 
     say("\nWhat to try next:");
     say("  export KUBECONFIG=$(make -s kubeconfig) PATH=$(make -s kubectl-path):$PATH");
-    say("  kubectl -n quorate-system delete pod -l app.kubernetes.io/name=quorate --wait=false");
+    say(
+        "  leader=$(kubectl -n quorate-system get lease quorate -o jsonpath='{.spec.holderIdentity}')",
+    );
+    say("  kubectl -n quorate-system delete pod ${leader%_*} --wait=false");
     say("  kubectl -n quorate-system get lease quorate --watch      # see who takes over");
     say("  make test                                                # the proof of all of it");
     say("  make cluster-down                                        # leaves nothing behind");

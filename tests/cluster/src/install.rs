@@ -1,10 +1,8 @@
 //! Puts the operator of this checkout into a cluster: builds it, loads its image, applies `deploy/install.yaml`.
 
-use std::path::Path;
-
 use anyhow::{Context, Result};
 use kube::config::Kubeconfig;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::images::catalog;
 use crate::kubectl::Kubectl;
@@ -30,7 +28,7 @@ pub async fn install(settings: &Settings, places: &Places) -> Result<()> {
         catalog::QUORATE
     ));
     let kubectl = Kubectl::of_user(settings, places).await?;
-    apply(&kubectl).await?;
+    kubectl.run(&["apply", "--filename", manifest()]).await?;
     rolled_out(&kubectl).await
 }
 
@@ -42,22 +40,31 @@ pub async fn install_local(settings: &Settings, places: &Places, kubectl: &Kubec
     up::up(settings, places).await?;
     let image = catalog::image(catalog::QUORATE, places).await?;
     image.import(places).await?;
-    apply(kubectl).await?;
-    // A Deployment does not notice that an image has a new content under its old name. With the content's key
-    // in the pods' template it does, and the same key again changes nothing.
-    let annotation = json!({ "spec": { "template": { "metadata": { "annotations": {
-        "quorate-cluster/image": image.key()?,
-    }}}}});
-    let patch = annotation.to_string();
-    kubectl
-        .run(&["--namespace", NAMESPACE, "patch", "deployment", "quorate", "--patch", &patch])
+    let manifests = kubectl
+        .run(&["create", "--dry-run=client", "--output=json", "--filename", manifest()])
         .await?;
+    kubectl.apply_as_user(&marked(&manifests, &image.key()?)?).await?;
     rolled_out(kubectl).await
 }
 
-async fn apply(kubectl: &Kubectl) -> Result<()> {
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/install.yaml");
-    kubectl.apply_file(&manifest).await.map(drop).context("cannot apply deploy/install.yaml")
+/// A Deployment does not notice that an image has a new content under its old name. With the content's key in
+/// the template of its pods it does, and the same key again changes nothing.
+fn marked(manifests: &str, key: &str) -> Result<String> {
+    let documents = serde_json::Deserializer::from_str(manifests).into_iter::<Value>();
+    let mut items = documents.collect::<Result<Vec<_>, _>>().context("kubectl printed no JSON")?;
+    for item in items.iter_mut().filter(|item| item.get("kind") == Some(&json!("Deployment"))) {
+        let template = item.pointer_mut("/spec/template/metadata").and_then(Value::as_object_mut);
+        let template = template.context("a Deployment without a template")?;
+        let annotations = template.entry("annotations").or_insert_with(|| json!({}));
+        if let Some(annotations) = annotations.as_object_mut() {
+            annotations.insert("quorate-cluster/image".to_owned(), json!(key));
+        }
+    }
+    Ok(json!({ "apiVersion": "v1", "kind": "List", "items": items }).to_string())
+}
+
+fn manifest() -> &'static str {
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/install.yaml")
 }
 
 async fn rolled_out(kubectl: &Kubectl) -> Result<()> {

@@ -1,6 +1,6 @@
 //! kubectl, as the tool and the stories use it: with the cluster's own kubeconfig, never the user's.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use tokio::process::Command;
@@ -81,11 +81,13 @@ impl Kubectl {
         command::feed(&mut apply, manifests.as_bytes()).await.map(drop)
     }
 
-    /// Applies a file, the way a user would.
+    /// Applies manifests the way a user would.
     ///
     /// # Errors
     /// With what kubectl said, if it did not succeed.
-    pub async fn apply_file(&self, file: &Path) -> Result<String> {
-        command::output(self.command().arg("apply").arg("--filename").arg(file)).await
+    pub async fn apply_as_user(&self, manifests: &str) -> Result<()> {
+        let mut apply = self.command();
+        apply.args(["apply", "--filename", "-"]);
+        command::feed(&mut apply, manifests.as_bytes()).await.map(drop)
     }
 }

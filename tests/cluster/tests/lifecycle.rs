@@ -11,7 +11,7 @@ mod tool;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use footprint::Footprint;
+use footprint::{Footprint, Setting};
 use quorate_cluster::images::catalog;
 use quorate_cluster::kubectl::Kubectl;
 use quorate_cluster::parts;
@@ -33,13 +33,18 @@ async fn after_down_the_machine_is_as_it_was_before_up() -> Result<()> {
     // Packages stay on the machine, so they are there before, too.
     machine::prepare().await?;
     tool.run(&["down"]).await?;
+    // A value that the kubelet will change and nobody else would choose: it must come back.
+    let _as_it_was = Setting::change("/proc/sys/kernel/panic", "7")?;
     let before = Footprint::take().await?;
 
     tool.run(&["up"]).await?;
     tool.run(&["images", catalog::BUSYBOX]).await?;
     a_pod_with_a_volume(&tool.kubectl().await?).await?;
     let during = Footprint::take().await?;
-    ensure!(!before.difference(&during).is_empty(), "a running cluster leaves no trace at all?");
+    let traces = before.difference(&during).join("\n");
+    for kind in ["process", "mount", "loop device", "link", "rule", "route", "setting", "file"] {
+        ensure!(traces.contains(&format!("+ {kind} ")), "no {kind} of a running cluster is seen");
+    }
     let memory = footprint::memory(&tool.places);
     ensure!(memory < MEMORY, "the cluster holds {memory} MiB");
     println!("the cluster's processes hold {memory} MiB together");

@@ -102,6 +102,26 @@ impl Footprint {
     }
 }
 
+/// A kernel setting that gets its old value back in the end.
+pub(crate) struct Setting {
+    file: &'static str,
+    before: String,
+}
+
+impl Setting {
+    pub(crate) fn change(file: &'static str, value: &str) -> Result<Self> {
+        let before = std::fs::read_to_string(file)?;
+        std::fs::write(file, value)?;
+        Ok(Self { file, before })
+    }
+}
+
+impl Drop for Setting {
+    fn drop(&mut self) {
+        drop(std::fs::write(self.file, self.before.trim()));
+    }
+}
+
 /// What the cluster's processes hold together, in MiB; memory that they share counts once.
 pub(crate) fn memory(places: &Places) -> u64 {
     let inside = cgroups::own().into_iter().flat_map(|own| cgroups::pids(&own));
