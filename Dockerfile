@@ -11,10 +11,11 @@ COPY . .
 # A static glibc needs no shared object at run time. The target is named so that the flag does not
 # reach build scripts and macros, which cannot be static.
 RUN set -eu; \
-    case "${TARGETARCH:-$(dpkg --print-architecture)}" in \
+    arch="${TARGETARCH:-$(dpkg --print-architecture)}"; \
+    case "$arch" in \
       amd64) target=x86_64-unknown-linux-gnu ;; \
       arm64) target=aarch64-unknown-linux-gnu ;; \
-      *) echo "quorate is built for amd64 and arm64, not for ${TARGETARCH}" >&2; exit 1 ;; \
+      *) echo "quorate is built for amd64 and arm64, not for $arch" >&2; exit 1 ;; \
     esac; \
     RUSTFLAGS="-C target-feature=+crt-static" \
       cargo build --locked --release --package quorate --bin quorate --target "$target"; \

@@ -1,7 +1,7 @@
 //! The flags and subcommands of `quorate`; clap's types and the words of `--help`, nothing else.
 //! Comes in: the command line and the environment. Goes out: what was asked for, as text.
-//! The values of `run` stay text here so that `settings` can report every wrong one at once;
-//! clap would stop at the first.
+//! May touch: `api::names`. The values of `run` stay text here so that `settings` can report every
+//! wrong one at once; clap would stop at the first.
 
 use std::path::PathBuf;
 
@@ -49,29 +49,14 @@ pub enum Command {
 #[derive(Args, Clone, Debug)]
 pub struct RunArgs {
     /// The form of the log on stderr: json or text.
-    #[arg(
-        long,
-        value_name = "FORM",
-        env = "QUORATE_LOG_FORMAT",
-        default_value = "json"
-    )]
+    #[arg(long, value_name = "FORM", env = "QUORATE_LOG_FORMAT", default_value = "json")]
     pub log_format: String,
     /// What is logged: a level (error, warn, info, debug, trace), or a list such as
     /// `info,quorate=debug`.
-    #[arg(
-        long,
-        value_name = "FILTER",
-        env = "QUORATE_LOG",
-        default_value = "info"
-    )]
+    #[arg(long, value_name = "FILTER", env = "QUORATE_LOG", default_value = "info")]
     pub log_filter: String,
     /// Where probes and metrics are served, in plain HTTP: an IP address and a port.
-    #[arg(
-        long,
-        value_name = "ADDRESS",
-        env = "QUORATE_LISTEN",
-        default_value = "0.0.0.0:8080"
-    )]
+    #[arg(long, value_name = "ADDRESS", env = "QUORATE_LISTEN", default_value = "0.0.0.0:8080")]
     pub listen: String,
     /// The name of the Lease that the replicas compete for.
     #[arg(long, value_name = "NAME", env = "QUORATE_LEASE_NAME", default_value = names::LEASE)]
@@ -84,36 +69,17 @@ pub struct RunArgs {
     #[arg(long, value_name = "NAME", env = "QUORATE_IDENTITY")]
     pub identity: Option<String>,
     /// How long the others leave a silent leader alone; whole seconds.
-    #[arg(
-        long,
-        value_name = "TIME",
-        env = "QUORATE_LEASE_DURATION",
-        default_value = "15s"
-    )]
+    #[arg(long, value_name = "TIME", env = "QUORATE_LEASE_DURATION", default_value = "15s")]
     pub lease_duration: String,
-    /// How long the leader goes on without renewing; less than the lease duration.
-    #[arg(
-        long,
-        value_name = "TIME",
-        env = "QUORATE_RENEW_DEADLINE",
-        default_value = "10s"
-    )]
+    /// How long the leader goes on without renewing; at most four fifths of the lease duration.
+    #[arg(long, value_name = "TIME", env = "QUORATE_RENEW_DEADLINE", default_value = "10s")]
     pub renew_deadline: String,
     /// The pause between two looks at the Lease; at most half of the renew deadline.
-    #[arg(
-        long,
-        value_name = "TIME",
-        env = "QUORATE_RETRY_PERIOD",
-        default_value = "2s"
-    )]
+    #[arg(long, value_name = "TIME", env = "QUORATE_RETRY_PERIOD", default_value = "2s")]
     pub retry_period: String,
-    /// How long an orderly end may take before it is cut short.
-    #[arg(
-        long,
-        value_name = "TIME",
-        env = "QUORATE_SHUTDOWN_GRACE",
-        default_value = "20s"
-    )]
+    /// How long an orderly end may take before it is cut short; at least one and a half times the
+    /// renew deadline, and two seconds.
+    #[arg(long, value_name = "TIME", env = "QUORATE_SHUTDOWN_GRACE", default_value = "20s")]
     pub shutdown_grace: String,
 }
 
@@ -131,6 +97,10 @@ pub struct ManifestsArgs {
     /// The namespace to install into.
     #[arg(long, value_name = "NAME", default_value = names::NAMESPACE, value_parser = namespace)]
     pub namespace: String,
+    /// Leave the Namespace out: it exists already, and is not this installation's to label on
+    /// apply or to remove on delete.
+    #[arg(long)]
+    pub no_namespace: bool,
     /// The operator's image.
     #[arg(long, value_name = "IMAGE", default_value_t = names::image(), value_parser = image)]
     pub image: String,
@@ -160,20 +130,16 @@ fn namespace(text: &str) -> Result<String, String> {
     if names::is_dns_label(text) {
         Ok(text.to_owned())
     } else {
-        Err(
-            "a namespace has 1 to 63 lower case letters, digits and dashes, and begins and ends \
+        Err("a namespace has 1 to 63 lower case letters, digits and dashes, and begins and ends \
              with a letter or digit"
-                .to_owned(),
-        )
+            .to_owned())
     }
 }
 
 fn image(text: &str) -> Result<String, String> {
     if text.is_empty() || text.contains(|letter: char| letter.is_whitespace()) {
-        Err(
-            "an image is named like registry.example/quorate/quorate:v1.0.0, without spaces"
-                .to_owned(),
-        )
+        Err("an image is named like registry.example/quorate/quorate:v1.0.0, without spaces"
+            .to_owned())
     } else {
         Ok(text.to_owned())
     }

@@ -7,8 +7,10 @@
 //!   api: the words everyone may use        ports: thin calls to the outside
 //! ```
 //!
-//! `api` touches nothing of ours, `ports` knows no wing, a wing never imports another wing, and
-//! only `app` wires. `tests/house_rules.rs` reads the imports and holds this.
+//! Comes in: a command line, through `main`. Goes out: the process that it asks for.
+//! May touch: nothing itself. `api` touches nothing of ours, `ports` knows no wing, a wing never
+//! imports another wing, and only `app` wires. `tests/house_rules.rs` reads the imports and holds
+//! this.
 
 pub mod api;
 pub mod app;

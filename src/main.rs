@@ -1,5 +1,5 @@
-//! The front door of `quorate`: read the command line, hand it to `app`, give its exit code back.
-//! Nothing is decided here.
+//! The front door of `quorate`; nothing is decided here.
+//! Comes in: the command line. Goes out: the exit code that `app` gives back.
 //! May touch: `cli` and `app`.
 
 use std::process::ExitCode;

@@ -21,6 +21,9 @@ pub struct Install {
     pub namespace: String,
     /// The operator's image.
     pub image: String,
+    /// Whether the namespace belongs to the installation. One that was there before must not get
+    /// our labels, and must not go when the installation goes.
+    pub with_namespace: bool,
 }
 
 /// One file to be written, its path relative to the folder that was asked for.
@@ -57,10 +60,7 @@ pub fn files(install: &Install) -> Result<Vec<File>, Unwritable> {
         path: "base/kustomization.yaml".to_owned(),
         text: yaml::file(&[yaml::kustomization(names)?]),
     });
-    files.push(File {
-        path: "install.yaml".to_owned(),
-        text: whole(groups),
-    });
+    files.push(File { path: "install.yaml".to_owned(), text: whole(groups) });
     Ok(files)
 }
 
@@ -74,10 +74,7 @@ pub fn install(install: &Install) -> Result<String, Unwritable> {
 }
 
 fn whole(groups: Vec<Group>) -> String {
-    let documents: Vec<String> = groups
-        .into_iter()
-        .flat_map(|group| group.documents)
-        .collect();
+    let documents: Vec<String> = groups.into_iter().flat_map(|group| group.documents).collect();
     yaml::file(&documents)
 }
 
@@ -85,11 +82,14 @@ fn whole(groups: Vec<Group>) -> String {
 /// the pods that need them.
 fn groups(install: &Install) -> Result<Vec<Group>, Unwritable> {
     let namespace = install.namespace.as_str();
-    Ok(vec![
-        Group {
+    let mut groups = Vec::new();
+    if install.with_namespace {
+        groups.push(Group {
             name: "namespace.yaml",
             documents: vec![document(&namespace::namespace(namespace))?],
-        },
+        });
+    }
+    groups.extend([
         Group {
             name: "access.yaml",
             documents: vec![
@@ -98,10 +98,7 @@ fn groups(install: &Install) -> Result<Vec<Group>, Unwritable> {
                 document(&access::role_binding(namespace))?,
             ],
         },
-        Group {
-            name: "service.yaml",
-            documents: vec![document(&service::service(namespace))?],
-        },
+        Group { name: "service.yaml", documents: vec![document(&service::service(namespace))?] },
         Group {
             name: "deployment.yaml",
             documents: vec![document(&deployment::deployment(install))?],
@@ -110,5 +107,6 @@ fn groups(install: &Install) -> Result<Vec<Group>, Unwritable> {
             name: "disruption-budget.yaml",
             documents: vec![document(&availability::disruption_budget(namespace))?],
         },
-    ])
+    ]);
+    Ok(groups)
 }

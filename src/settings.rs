@@ -1,6 +1,7 @@
 //! The checked settings of `quorate run`, and what is said when they cannot be.
 //! Comes in: flags and surroundings, as text. Goes out: `Settings`, or every problem at once.
-//! Settings are read once, at the start, and then passed by value; there are no globals.
+//! May touch: what `surroundings` reads. Settings are read once, at the start, and then passed by
+//! value; there are no globals.
 
 mod check;
 mod surroundings;
@@ -13,19 +14,25 @@ pub(crate) use check::check;
 pub(crate) use surroundings::Surroundings;
 
 use crate::leadership::Timing;
-use crate::telemetry::LogFormat;
+use crate::telemetry::{LogFilter, LogFormat};
 
 /// What `run` needs to know. Every value here has been checked.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) log_format: LogFormat,
-    pub(crate) log_filter: String,
+    pub(crate) log_filter: LogFilter,
     pub(crate) listen: SocketAddr,
+    pub(crate) election: Election,
+    pub(crate) shutdown_grace: Duration,
+}
+
+/// What the replicas compete for, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Election {
     pub(crate) lease_name: String,
     pub(crate) lease_namespace: String,
     pub(crate) identity: String,
     pub(crate) timing: Timing,
-    pub(crate) shutdown_grace: Duration,
 }
 
 /// One setting that cannot be used: which, what it is, what is allowed, and what to do.
@@ -39,12 +46,7 @@ pub(crate) struct Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            setting,
-            found,
-            allowed,
-            remedy,
-        } = self;
+        let Self { setting, found, allowed, remedy } = self;
         match found {
             Some(found) => write!(f, "{setting} is {found:?}, but {allowed}: {remedy}"),
             None => write!(f, "{setting} is not known, but {allowed}: {remedy}"),
@@ -59,8 +61,6 @@ pub(crate) struct Problems(pub(crate) Vec<Problem>);
 impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "quorate: the settings cannot be used:")?;
-        self.0
-            .iter()
-            .try_for_each(|problem| writeln!(f, "  {problem}"))
+        self.0.iter().try_for_each(|problem| writeln!(f, "  {problem}"))
     }
 }

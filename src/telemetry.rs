@@ -8,6 +8,6 @@ mod metrics;
 mod serve;
 
 pub(crate) use health::{Gate, Gates};
-pub(crate) use logs::{LogFormat, chain, is_log_filter, start_logs};
+pub(crate) use logs::{LogFilter, LogFormat, chain, start_logs};
 pub(crate) use metrics::Metrics;
-pub(crate) use serve::{Probes, serve};
+pub(crate) use serve::{LAST_ANSWERS, Probes, serve};

@@ -1,10 +1,6 @@
 //! The built program from the outside: what it prints, how it ends, and that it needs no cluster
 //! to stay alive. Comes in: the program. Goes out: its promises, one sentence each.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 #[path = "support/program.rs"]
 mod program;
@@ -21,20 +17,14 @@ fn text(bytes: &[u8]) -> String {
 
 /// A loopback port at which nobody listens.
 fn closed_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port()
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 #[test]
 fn help_lists_every_subcommand() {
     let help = text(&finished(&["--help"]).stdout);
     for subcommand in ["run", "crds", "manifests", "version", "completion"] {
-        let listed = help
-            .lines()
-            .any(|line| line.trim_start().starts_with(subcommand));
+        let listed = help.lines().any(|line| line.trim_start().starts_with(subcommand));
         assert!(listed, "{subcommand} is missing in {help}");
     }
 }
@@ -49,10 +39,7 @@ fn without_a_subcommand_help_is_shown_and_it_is_an_error() {
 #[test]
 fn version_is_told_to_people_and_to_programs() {
     let version = env!("CARGO_PKG_VERSION");
-    assert_eq!(
-        text(&finished(&["version"]).stdout),
-        format!("quorate {version}\n")
-    );
+    assert_eq!(text(&finished(&["version"]).stdout), format!("quorate {version}\n"));
     let output = finished(&["version", "--output", "json"]);
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(json["version"], version);
@@ -74,10 +61,7 @@ fn manifests_prints_what_is_in_deploy_and_writes_the_same_into_a_folder() {
     let folder = folder();
     let output = finished(&["manifests", "--write", folder.to_str().unwrap()]);
     assert!(output.status.success(), "{output:?}");
-    assert_eq!(
-        fs::read_to_string(folder.join("install.yaml")).unwrap(),
-        there
-    );
+    assert_eq!(fs::read_to_string(folder.join("install.yaml")).unwrap(), there);
     assert!(folder.join("base/kustomization.yaml").is_file());
 }
 
@@ -95,14 +79,7 @@ fn completion_for_bash_is_a_script_that_bash_can_read() {
     assert!(text(&script).contains("quorate"));
     let path = folder().join("completion.bash");
     fs::write(&path, script).unwrap();
-    assert!(
-        Command::new("bash")
-            .arg("-n")
-            .arg(path)
-            .status()
-            .unwrap()
-            .success()
-    );
+    assert!(Command::new("bash").arg("-n").arg(path).status().unwrap().success());
 }
 
 #[test]
@@ -111,6 +88,7 @@ fn all_wrong_settings_are_reported_at_once() {
         "run",
         "--listen=nowhere",
         "--retry-period=9s",
+        "--log-filter=inof",
         "--identity=",
     ])
     .env("QUORATE_LOG_FORMAT", "xml")
@@ -121,6 +99,7 @@ fn all_wrong_settings_are_reported_at_once() {
     let told = text(&output.stderr);
     for words in [
         "--log-format is \"xml\"",
+        "--log-filter is \"inof\"",
         "--listen is \"nowhere\"",
         "--lease-namespace is not known",
         "--identity is \"\"",
@@ -139,13 +118,7 @@ fn without_a_cluster_that_answers_it_stays_alive_and_unready_and_does_not_lead()
     running.logs("cannot reach the Kubernetes API");
     let line = running.log("cannot reach the Kubernetes API").remove(0);
     assert_eq!(line["level"], "WARN");
-    assert!(
-        line["error"]
-            .as_str()
-            .unwrap()
-            .contains("Connection refused"),
-        "{line}"
-    );
+    assert!(line["error"].as_str().unwrap().contains("Connection refused"), "{line}");
 
     assert!(running.get("/livez").starts_with("HTTP/1.1 200"));
     let ready = running.get("/readyz");
@@ -154,8 +127,9 @@ fn without_a_cluster_that_answers_it_stays_alive_and_unready_and_does_not_lead()
     let metrics = running.get("/metrics");
     for line in [
         "quorate_build_info{",
-        "quorate_leader 0",
-        "process_start_time_seconds",
+        "process_start_time_seconds ",
+        "quorate_leader 0\n",
+        "quorate_leadership_changes_total 0\n",
     ] {
         assert!(metrics.contains(line), "{line} is missing in {metrics}");
     }
@@ -163,9 +137,7 @@ fn without_a_cluster_that_answers_it_stays_alive_and_unready_and_does_not_lead()
 
     running.signal("TERM");
     assert_eq!(running.end().code(), Some(0));
-    until("the log is complete", || {
-        !running.log("\"stopped\"").is_empty()
-    });
+    assert!(!running.log("\"stopped\"").is_empty());
     assert_eq!(running.log("stopping").remove(0)["signal"], "SIGTERM");
 }
 
@@ -178,8 +150,40 @@ fn an_address_in_use_is_told_with_its_flag() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(
-        text(&output.stderr).contains("is --listen in use already?"),
-        "{output:?}"
+    // The log has begun by then, so it is a line of the log.
+    let told: serde_json::Value = serde_json::from_slice(&output.stderr).unwrap();
+    assert_eq!(told["level"], "ERROR");
+    let error = told["error"].as_str().unwrap();
+    assert!(error.contains("is --listen in use already?"), "{error}");
+}
+
+#[test]
+fn a_signal_is_heard_while_the_cluster_is_still_being_found() {
+    let begun = folder().join("begun");
+    let user = format!(
+        "{{exec: {{apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, \
+         command: sh, args: [-c, 'touch {}; exec sleep 45']}}}}",
+        begun.display()
     );
+    let kubeconfig = program::kubeconfig_of_user(closed_port(), &user);
+    let mut running = Running::given(&kubeconfig, &[]);
+    until("credentials are asked for", || begun.is_file());
+    running.signal("TERM");
+    assert_eq!(running.end().code(), Some(0));
+}
+
+#[test]
+fn a_namespace_that_is_there_already_can_be_left_out() {
+    let with = finished(&["manifests", "--namespace", "mine"]);
+    assert!(text(&with.stdout).contains("kind: Namespace\n"));
+    let without = finished(&["manifests", "--namespace", "mine", "--no-namespace"]);
+    assert!(without.status.success());
+    assert!(!text(&without.stdout).contains("kind: Namespace\n"));
+    assert!(text(&without.stdout).contains("  namespace: mine\n"));
+    let folder = folder();
+    let written = finished(&["manifests", "--no-namespace", "--write", folder.to_str().unwrap()]);
+    assert!(written.status.success());
+    assert!(!folder.join("base/namespace.yaml").exists());
+    let kustomization = fs::read_to_string(folder.join("base/kustomization.yaml")).unwrap();
+    assert!(!kustomization.contains("namespace.yaml"));
 }

@@ -14,8 +14,5 @@ pub fn all() -> Vec<CustomResourceDefinition> {
 /// The name of the file that holds one definition, such as `things.example.org.yaml`.
 #[must_use]
 pub fn file_name(definition: &CustomResourceDefinition) -> String {
-    format!(
-        "{}.{}.yaml",
-        definition.spec.names.plural, definition.spec.group
-    )
+    format!("{}.{}.yaml", definition.spec.names.plural, definition.spec.group)
 }

@@ -28,6 +28,10 @@ pub const POD_NAME_VARIABLE: &str = "POD_NAME";
 /// The variable through which a pod learns its own namespace.
 pub const POD_NAMESPACE_VARIABLE: &str = "POD_NAMESPACE";
 
+/// On a Lease that its holder let go of after it had stopped leading; the value is the uid of that
+/// very Lease.
+pub const RELEASED_ANNOTATION: &str = "quorate.appdelivery.cncf.io/released";
+
 /// The recommended label for an application's name; the only one that selectors use, because a
 /// selector can never change.
 pub const NAME_LABEL: &str = "app.kubernetes.io/name";

@@ -35,6 +35,7 @@ pub(super) fn manifests(args: &ManifestsArgs) -> Result<()> {
     let install = Install {
         namespace: args.namespace.clone(),
         image: args.image.clone(),
+        with_namespace: !args.no_namespace,
     };
     let Some(folder) = &args.write else {
         return say(&manifests::install(&install)?);

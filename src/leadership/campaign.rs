@@ -2,6 +2,8 @@
 //! Comes in: the Lease's port, a name, the timing, the wish to stop. Goes out: a watch on
 //! [`Leadership`], gates and metrics. May touch: `ports`, `telemetry`. It chooses nothing itself.
 
+mod tell;
+
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
@@ -9,13 +11,14 @@ use tokio::sync::watch;
 use tokio::time;
 
 use super::Leadership;
-use super::decide::{Because, Plan, Step, decide, look};
-use super::render::{self, Holder};
-use super::seen::{Begin, Memory, Reading, Record, Seen, Timing};
-use super::settle::{Attempt, Outcome, acquired, settle};
+use super::attempt::{Attempt, Write, farewell, may_hold, prepare};
+use super::decide::{Because, Step, decide};
+use super::render::Place;
+use super::seen::{Memory, Reading, Record, Seen, Timing, Unread};
+use super::settle::{Outcome, settle};
 use crate::ports::clock::{self, Clock};
 use crate::ports::lease::{Class, LeaseError, LeasePort};
-use crate::telemetry::{Gate, Gates, Metrics, chain};
+use crate::telemetry::{Gates, Metrics};
 
 /// One replica's part in the election.
 pub(crate) struct Campaign {
@@ -32,11 +35,15 @@ pub(crate) struct Campaign {
 #[derive(Default)]
 struct Run {
     memory: Memory,
-    last: Option<Because>,
+    /// What was last said about decisions, reads and writes, so that each is said once.
+    decided: Option<Because>,
+    unread: Option<Class>,
+    unwritten: Option<Class>,
 }
 
 impl Campaign {
-    /// Competes until `stop` is done, and lets the Lease go then, if it was held.
+    /// Competes until `stop` is done, and lets the Lease go then, if it was held. Whoever asks it
+    /// to stop has first ended everything in this process that acts as a leader.
     pub(crate) async fn run(self, stop: impl Future<Output = ()>) {
         let mut stop = std::pin::pin!(stop);
         let mut run = Run::default();
@@ -45,7 +52,7 @@ impl Campaign {
             // know what to let go.
             let (reading, lease) = tokio::select! {
                 () = &mut stop => break,
-                looked = self.look(&run) => looked,
+                looked = self.look(&mut run) => looked,
             };
             let pause = self.pass(&mut run, &reading, lease.as_ref()).await;
             tokio::select! {
@@ -53,184 +60,122 @@ impl Campaign {
                 () = time::sleep(pause) => {}
             }
         }
-        self.release(run.memory).await;
+        self.release(&run.memory).await;
     }
 
-    async fn look(&self, run: &Run) -> (Reading, Option<Lease>) {
-        match self
-            .port
-            .read(run.memory.call_limit(&self.timing, self.clock.now()))
-            .await
-        {
-            Ok(Some(lease)) => (Reading::Found(Box::new(Record::of(&lease))), Some(lease)),
-            Ok(None) => (Reading::Absent, None),
-            Err(error) if error.class() == Class::NotFound => (Reading::Absent, None),
+    async fn look(&self, run: &mut Run) -> (Reading, Option<Lease>) {
+        let Some(limit) = run.memory.call_limit(&self.timing, self.clock.now()) else {
+            return (Reading::Unknown(Unread::Unanswered), None);
+        };
+        match self.port.read(limit).await {
+            Ok(Some(lease)) => {
+                run.unread = None;
+                (Reading::Found(Box::new(Record::of(&lease))), Some(lease))
+            }
+            Ok(None) => {
+                run.unread = None;
+                (Reading::Absent, None)
+            }
             Err(error) => {
-                self.complain(run, &error);
-                (Reading::Unknown, None)
+                self.tell_unread(run, &error);
+                (unread(error.class()), None)
             }
         }
     }
 
     /// Decides, does, tells; answers how long to rest.
     async fn pass(&self, run: &mut Run, reading: &Reading, lease: Option<&Lease>) -> Duration {
-        if *reading != Reading::Unknown {
-            self.gates.open(Gate::KubernetesApi);
-        }
         let now = self.clock.now();
-        let memory = look(std::mem::take(&mut run.memory), reading, now);
-        let seen = Seen {
-            identity: &self.identity,
-            now,
-            reading,
-            memory: &memory,
-        };
-        let plan = decide(&seen, &self.timing);
+        let memory = std::mem::take(&mut run.memory).look(&self.identity, reading, now);
+        let seen =
+            Seen { identity: &self.identity, timing: &self.timing, now, reading, memory: &memory };
+        let plan = decide(&seen);
         self.tell_plan(run, plan, reading);
-        if plan.step == Step::StepDown {
+        if let Step::StepDown { .. } = plan.step {
             // Said before anything else is done: whoever acts as a leader must stop first.
             self.tell(Leadership::Following);
         }
-        let (attempt, outcome) = self.act(&memory, plan, lease).await;
-        let refused = outcome == Outcome::Refused;
+        let place = Place { namespace: &self.port.namespace, name: &self.port.name };
+        let times = (self.clock.now(), clock::wall());
+        let (attempt, write) = prepare(&seen, plan.step, lease, place, times);
+        let outcome = self.act(run, &memory, &attempt, write).await;
+        self.tell_gates(reading, &outcome);
         let now = self.clock.now();
         run.memory = settle(memory, &attempt, &outcome, &self.timing, now);
         self.tell(run.memory.leadership(now));
-        run.memory.pause(&self.timing, refused, self.clock.now())
+        let conflict = outcome == Outcome::Conflict;
+        run.memory.pause(&self.timing, conflict, self.clock.now())
     }
 
-    async fn act(&self, memory: &Memory, plan: Plan, lease: Option<&Lease>) -> (Attempt, Outcome) {
-        let wall = clock::wall();
-        let acquired = acquired(memory, &plan, wall);
-        let holder = Holder {
-            identity: &self.identity,
-            acquired,
-            duration: self.timing.lease_duration,
-        };
-        let attempt = Attempt {
-            plan,
-            acquired,
-            sent: self.clock.now(),
-        };
+    async fn act(
+        &self,
+        run: &mut Run,
+        memory: &Memory,
+        attempt: &Attempt,
+        write: Option<Write>,
+    ) -> Outcome {
         let limit = memory.call_limit(&self.timing, attempt.sent);
-        let written = match (plan.step, lease) {
-            (Step::Create, _) => {
-                let new = render::created(&self.port.name, &self.port.namespace, &holder, wall);
-                self.port.create(&new, limit).await
-            }
-            (Step::Take(_) | Step::Renew, Some(lease)) => {
-                self.port
-                    .replace(&render::held(lease, &holder, wall), limit)
-                    .await
-            }
-            (Step::Take(_) | Step::Renew, None) | (Step::Wait | Step::StepDown, _) => {
-                return (attempt, Outcome::NothingToWrite);
-            }
+        let (Some(write), Some(limit)) = (write, limit) else {
+            return Outcome::NothingToWrite;
         };
-        (attempt, self.outcome(written))
-    }
-
-    fn outcome(&self, written: Result<Lease, LeaseError>) -> Outcome {
+        let creates = matches!(write, Write::Create(_));
+        let written = match write {
+            Write::Create(lease) => self.port.create(&lease, limit).await,
+            Write::Replace(lease) => self.port.replace(&lease, limit).await,
+        };
         match written {
-            Ok(lease) => Outcome::Written {
-                uid: lease.metadata.uid.unwrap_or_default(),
-            },
+            Ok(lease) => {
+                run.unwritten = None;
+                Outcome::Written { uid: lease.metadata.uid.unwrap_or_default() }
+            }
             Err(error) => {
-                let error_text = chain(&error);
-                tracing::warn!(
-                    identity = self.identity,
-                    error = error_text,
-                    "lease not written"
-                );
-                match error.class() {
-                    Class::NotFound => Outcome::Gone,
-                    Class::Conflict | Class::Refused => Outcome::Refused,
-                    Class::Unknown => Outcome::Unknown,
-                }
+                self.tell_unwritten(run, &error);
+                unwritten(error.class(), creates)
             }
-        }
-    }
-
-    /// Tells everyone who waits for it, and the log if it is a change.
-    fn tell(&self, leads: Leadership) {
-        let led = self.told.send_replace(leads);
-        self.metrics
-            .leads(matches!(leads, Leadership::Leading { .. }));
-        match (led, leads) {
-            (Leadership::Following, Leadership::Leading { .. }) => {
-                tracing::info!(identity = self.identity, "this replica leads");
-            }
-            (Leadership::Leading { .. }, Leadership::Following) => {
-                tracing::warn!(identity = self.identity, "this replica no longer leads");
-            }
-            (Leadership::Following, Leadership::Following)
-            | (Leadership::Leading { .. }, Leadership::Leading { .. }) => {}
-        }
-    }
-
-    /// One line for each change of mind; every pass would be a line every other second.
-    fn tell_plan(&self, run: &mut Run, plan: Plan, reading: &Reading) {
-        if run.last.replace(plan.because) == Some(plan.because) {
-            return;
-        }
-        let holder = match reading {
-            Reading::Found(record) => record.holder.as_deref().unwrap_or_default(),
-            Reading::Absent | Reading::Unknown => "",
-        };
-        let on_probation = matches!(plan.step, Step::Create | Step::Take(Begin::OnProbation));
-        tracing::info!(
-            identity = self.identity,
-            because = plan.because.name(),
-            step = ?plan.step,
-            holder,
-            on_probation,
-            "lease decision"
-        );
-    }
-
-    fn complain(&self, run: &Run, error: &LeaseError) {
-        let error = chain(error);
-        if run.last == Some(Because::Unreadable) {
-            tracing::debug!(
-                identity = self.identity,
-                error,
-                "the API server still does not answer"
-            );
-        } else {
-            tracing::warn!(
-                identity = self.identity,
-                error,
-                retry_seconds = self.timing.retry_period.as_secs_f64(),
-                "cannot reach the Kubernetes API; will try again"
-            );
         }
     }
 
     /// Frees the Lease if it is ours, so that the next replica need not wait for it to expire.
-    async fn release(&self, memory: Memory) {
-        self.tell(Leadership::Following);
-        let now = self.clock.now();
-        let (taken, on_probation) = match (&memory.term, memory.claim) {
-            (Some(term), _) => (term.acquired, now < term.leads_from),
-            (None, Some(claim)) => (claim.acquired, claim.begin == Begin::OnProbation),
-            (None, None) => return,
-        };
-        let limit = Memory::default().call_limit(&self.timing, now);
-        let freed = match self.port.read(limit).await {
-            Ok(Some(lease)) if Record::of(&lease).is_of(&self.identity, taken) => {
-                let free = render::released(&lease, on_probation, clock::wall());
-                self.port.replace(&free, limit).await.map(|_| true)
-            }
-            Ok(_) => Ok(false),
-            Err(error) => Err(error),
-        };
-        match freed {
+    async fn release(&self, memory: &Memory) {
+        self.tell_resigned();
+        if !may_hold(memory) {
+            return;
+        }
+        match self.let_go(memory).await {
             Ok(true) => tracing::info!(identity = self.identity, "lease released"),
             Ok(false) => tracing::info!(identity = self.identity, "lease is not ours to release"),
-            Err(error) => {
-                let error = chain(&error);
-                tracing::warn!(identity = self.identity, error, "lease left to expire");
-            }
+            Err(error) => self.tell_unreleased(&error),
         }
+    }
+
+    async fn let_go(&self, memory: &Memory) -> Result<bool, LeaseError> {
+        let limit = self.timing.call_limit();
+        let lease = self.port.read(limit).await?;
+        let times = (self.clock.now(), clock::wall());
+        match farewell(memory, &self.identity, lease.as_ref(), times) {
+            Some(free) => self.port.replace(&free, limit).await.map(|_| true),
+            None => Ok(false),
+        }
+    }
+}
+
+const fn unread(class: Class) -> Reading {
+    match class {
+        Class::NotFound => Reading::Absent,
+        Class::Refused => Reading::Unknown(Unread::Refused),
+        Class::Conflict | Class::Unwell | Class::Unreachable => {
+            Reading::Unknown(Unread::Unanswered)
+        }
+    }
+}
+
+const fn unwritten(class: Class, creates: bool) -> Outcome {
+    match class {
+        // What a creation does not find is its namespace: asking again soon will not help.
+        Class::NotFound if creates => Outcome::Refused,
+        Class::NotFound => Outcome::Gone,
+        Class::Conflict => Outcome::Conflict,
+        Class::Refused => Outcome::Refused,
+        Class::Unwell | Class::Unreachable => Outcome::Unknown,
     }
 }

@@ -1,28 +1,18 @@
 //! What a replica knows after it acted.
 //! Comes in: the step, when it was begun, and how the write ended. Goes out: the new memory.
-//! May touch: nothing; pure. Only a write that is known to have landed makes or prolongs a term.
+//! May touch: nothing; pure. Only a write that is known to have landed, on the Lease that it was
+//! meant for, makes or prolongs a term.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
-use jiff::Timestamp;
-
-use super::decide::{Because, Plan, Step};
-use super::seen::{Begin, Claim, Memory, Term, Timing};
+use super::attempt::Attempt;
+use super::decide::Step;
+use super::seen::{Memory, Timing};
+use super::standing::{Begin, Claim, Standing, Term};
 use crate::api::moment::Moment;
-
-/// A step, as it was begun.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Attempt {
-    /// What was decided.
-    pub plan: Plan,
-    /// The time written into the Lease as the time of taking it.
-    pub acquired: Timestamp,
-    /// The moment just before the write was sent.
-    pub sent: Moment,
-}
 
 /// How a write ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// The step writes nothing.
     NothingToWrite,
     /// The API server wrote it, into the Lease with this uid.
@@ -30,7 +20,10 @@ pub enum Outcome {
         /// The uid of the Lease.
         uid: String,
     },
-    /// The API server did not write it: the Lease had changed, or exists already.
+    /// The API server did not write it: the Lease had changed or is gone, or exists already.
+    Conflict,
+    /// The API server did not write it, and would not if it were asked again: we lack the right,
+    /// or it takes the write for invalid.
     Refused,
     /// The API server did not write it: there is no such Lease.
     Gone,
@@ -38,28 +31,8 @@ pub enum Outcome {
     Unknown,
 }
 
-/// The time to write as the time of taking the Lease: the one we wrote before, if this is the
-/// same taking, else the present.
-#[must_use]
-pub fn acquired(memory: &Memory, plan: &Plan, wall: Timestamp) -> Timestamp {
-    let before = match plan.because {
-        Because::OwnWriteLanded => memory.claim.map(|claim| claim.acquired),
-        Because::Held => memory.term.as_ref().map(|term| term.acquired),
-        Because::Unreadable
-        | Because::HeldByAnother
-        | Because::HolderSilent
-        | Because::Vacant
-        | Because::Absent
-        | Because::DeadlinePassed
-        | Because::LeaseGone
-        | Because::LeaseReplaced => None,
-    };
-    before.unwrap_or(wall)
-}
-
 /// What is known at `now`, after the attempt ended with `outcome`.
-#[must_use]
-pub fn settle(
+pub(crate) fn settle(
     memory: Memory,
     attempt: &Attempt,
     outcome: &Outcome,
@@ -68,102 +41,83 @@ pub fn settle(
 ) -> Memory {
     // Counted from before the write was sent: the others count from after they saw it.
     let until = attempt.sent.plus(timing.renew_deadline);
-    let claim = |begin| Claim {
-        acquired: attempt.acquired,
-        begin,
-    };
-    match attempt.plan.step {
-        Step::Wait => memory,
-        Step::StepDown => stepped_down(memory, attempt.plan.because, now),
-        Step::Create | Step::Take(Begin::OnProbation) => {
-            let leads_from = now.plus(timing.lease_duration);
-            taken(
-                memory,
-                claim(Begin::OnProbation),
-                outcome,
-                leads_from,
-                until,
-            )
+    let Memory { sighting, longest, standing } = memory;
+    let served = now.plus(timing.lease_duration.max(longest));
+    let taken = |begin, leads_from| Taking { begin, leads_from, until };
+    let standing = match attempt.step {
+        Step::Wait => standing,
+        Step::StepDown { may_resume } => stepped_down(standing, may_resume, now),
+        Step::Create { .. } => taken(Begin::OnProbation, served).end(standing, attempt, outcome),
+        Step::Take { begin, .. } => {
+            let leads_from = match begin {
+                Begin::AtOnce => now,
+                Begin::OnProbation => served,
+            };
+            taken(begin, leads_from).end(standing, attempt, outcome)
         }
-        Step::Take(Begin::AtOnce) => taken(memory, claim(Begin::AtOnce), outcome, now, until),
-        Step::Renew => renewed(memory, outcome, until),
-    }
+        Step::Renew => renewed(standing, outcome, until),
+    };
+    Memory { sighting, longest, standing }
 }
 
-fn stepped_down(memory: Memory, because: Because, now: Moment) -> Memory {
-    let Memory {
-        sighting,
-        claim: _,
-        term,
-    } = memory;
-    // After a mere silence of the API server the Lease may still be ours, and then we may go on
-    // at once; a probation that was not served begins anew.
-    let claim = term
-        .filter(|_| because == Because::DeadlinePassed)
-        .map(|term| Claim {
+fn stepped_down(standing: Standing, may_resume: bool, now: Moment) -> Standing {
+    match standing {
+        // A probation that was not served begins anew.
+        Standing::Holding(term) if may_resume => Standing::Unsure(Claim {
+            begin: if term.leads_from <= now { Begin::AtOnce } else { Begin::OnProbation },
+            uid: Some(term.uid),
             acquired: term.acquired,
-            begin: if term.leads_from <= now {
-                Begin::AtOnce
-            } else {
-                Begin::OnProbation
-            },
-        });
-    Memory {
-        sighting,
-        claim,
-        term: None,
+        }),
+        Standing::Holding(_) | Standing::Unsure(_) | Standing::Candidate => Standing::Candidate,
     }
 }
 
-fn taken(
-    memory: Memory,
-    claim: Claim,
-    outcome: &Outcome,
+/// What a taking makes if it succeeds.
+struct Taking {
+    begin: Begin,
     leads_from: Moment,
     until: Moment,
-) -> Memory {
-    match outcome {
-        Outcome::Written { uid } => {
-            let term = Term {
-                uid: uid.clone(),
-                acquired: claim.acquired,
-                leads_from,
-                until,
-            };
-            Memory {
-                claim: None,
-                term: Some(term),
-                ..memory
+}
+
+impl Taking {
+    fn end(self, standing: Standing, attempt: &Attempt, outcome: &Outcome) -> Standing {
+        match outcome {
+            Outcome::Written { uid } => match &attempt.uid {
+                Some(meant) if meant != uid => Standing::Candidate,
+                Some(_) | None => Standing::Holding(Term {
+                    uid: uid.clone(),
+                    acquired: attempt.acquired,
+                    leads_from: self.leads_from,
+                    until: self.until,
+                }),
+            },
+            Outcome::Unknown => Standing::Unsure(Claim {
+                uid: attempt.uid.clone(),
+                acquired: attempt.acquired,
+                begin: self.begin,
+            }),
+            // This write did not land, but one before it may have: that it did may be the very
+            // reason why this one was refused. An older claim stands until a look ends it.
+            Outcome::Conflict | Outcome::Refused | Outcome::Gone | Outcome::NothingToWrite => {
+                standing
             }
         }
-        Outcome::Unknown => Memory {
-            claim: Some(claim),
-            ..memory
-        },
-        Outcome::Refused | Outcome::Gone | Outcome::NothingToWrite => Memory {
-            claim: None,
-            ..memory
-        },
     }
 }
 
-fn renewed(memory: Memory, outcome: &Outcome, until: Moment) -> Memory {
-    let Memory {
-        sighting,
-        claim,
-        term,
-    } = memory;
-    let term = match outcome {
-        Outcome::Written { .. } => term.map(|term| Term { until, ..term }),
-        Outcome::Gone => None,
-        // Refused: someone wrote to the Lease. The next look says who; until then the old
-        // deadline stands.
-        Outcome::Refused | Outcome::Unknown | Outcome::NothingToWrite => term,
+fn renewed(standing: Standing, outcome: &Outcome, until: Moment) -> Standing {
+    let Standing::Holding(term) = standing else {
+        return standing;
     };
-    Memory {
-        sighting,
-        claim,
-        term,
+    match outcome {
+        Outcome::Written { uid } if *uid == term.uid => Standing::Holding(Term { until, ..term }),
+        // The Lease is gone, or what was written is another of its name.
+        Outcome::Written { .. } | Outcome::Gone => Standing::Candidate,
+        // Someone wrote to the Lease, or nobody answered. The next look says more; until then the
+        // old deadline stands.
+        Outcome::Conflict | Outcome::Refused | Outcome::Unknown | Outcome::NothingToWrite => {
+            Standing::Holding(term)
+        }
     }
 }
 

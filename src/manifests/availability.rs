@@ -11,12 +11,14 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::labels;
 
-/// A drained node may take one replica, never both.
+/// A drained node may take one replica, never both. One that is not even ready protects nobody and
+/// must not hold up the drain.
 pub(super) fn disruption_budget(namespace: &str) -> PodDisruptionBudget {
     PodDisruptionBudget {
         metadata: labels::metadata(namespace),
         spec: Some(PodDisruptionBudgetSpec {
             min_available: Some(IntOrString::Int(1)),
+            unhealthy_pod_eviction_policy: Some("AlwaysAllow".to_owned()),
             selector: Some(labels::selector()),
             ..PodDisruptionBudgetSpec::default()
         }),

@@ -100,14 +100,10 @@ fn container(install: &Install) -> Container {
         readiness_probe: Some(probe(names::READY_PATH, 5)),
         resources: Some(ResourceRequirements {
             requests: Some(
-                [quantity("cpu", "20m"), quantity("memory", "32Mi")]
-                    .into_iter()
-                    .collect(),
+                [quantity("cpu", "20m"), quantity("memory", "32Mi")].into_iter().collect(),
             ),
             limits: Some(
-                [quantity("cpu", "500m"), quantity("memory", "128Mi")]
-                    .into_iter()
-                    .collect(),
+                [quantity("cpu", "500m"), quantity("memory", "128Mi")].into_iter().collect(),
             ),
             ..ResourceRequirements::default()
         }),

@@ -22,10 +22,7 @@ pub(super) fn labels() -> BTreeMap<String, String> {
 
 /// Selects the operator's pods. A selector cannot be changed later, so only the name is in it.
 pub(super) fn selector() -> LabelSelector {
-    LabelSelector {
-        match_labels: Some(selected()),
-        match_expressions: None,
-    }
+    LabelSelector { match_labels: Some(selected()), match_expressions: None }
 }
 
 /// The labels that the selector asks for.
@@ -45,8 +42,5 @@ pub(super) fn metadata(namespace: &str) -> ObjectMeta {
 
 /// A map of owned text from a list of pairs.
 pub(super) fn owned(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
-    pairs
-        .iter()
-        .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
-        .collect()
+    pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
 }

@@ -1,7 +1,8 @@
 //! The two clocks: a monotonic one for every decision, the wall clock for what people read.
-//! Comes in: nothing. Goes out: moments and timestamps.
-//! The monotonic clock of Linux stands still while the whole machine is suspended; a suspended
-//! node that wakes up may hold an old leadership until its first pass.
+//! Comes in: nothing. Goes out: moments and timestamps. May touch: the system's clocks.
+//! The monotonic clock of Linux stands still while the whole machine is suspended. A leader on a
+//! node that wakes up believes in its old term until its first look is answered, and at most for
+//! the rest of its renew deadline.
 
 use std::time::Instant;
 
@@ -18,9 +19,7 @@ pub(crate) struct Clock {
 impl Clock {
     /// A clock that begins now.
     pub(crate) fn start() -> Self {
-        Self {
-            start: Instant::now(),
-        }
+        Self { start: Instant::now() }
     }
 
     /// How long the clock has run.

@@ -16,7 +16,12 @@ pub(crate) enum Unusable {
 }
 
 /// Finds the cluster as kubectl does.
+///
+/// A call is sent once. The client would send one again that was answered with 429, 503 or 504,
+/// writes too, and hide from us that the first may have landed: it is for whoever decided on a
+/// write to look before it is made again.
 pub(crate) async fn client() -> Result<Client, Unusable> {
-    let config = Config::infer().await.map_err(Unusable::Find)?;
+    let mut config = Config::infer().await.map_err(Unusable::Find)?;
+    config.default_retry = false;
     Client::try_from(config).map_err(Unusable::Connect)
 }

@@ -34,11 +34,7 @@ pub(crate) enum LeaseError {
     },
     /// No answer came in time. A write may still land.
     #[error("failed to {doing} the lease {lease}: no answer within {}ms", .limit.as_millis())]
-    TimedOut {
-        doing: &'static str,
-        lease: String,
-        limit: Duration,
-    },
+    TimedOut { doing: &'static str, lease: String, limit: Duration },
 }
 
 /// What a failed call means.
@@ -48,31 +44,31 @@ pub(crate) enum Class {
     NotFound,
     /// The Lease has changed since it was read, or exists already.
     Conflict,
-    /// The API server understood and said no.
+    /// The API server understood and said no: asking again changes nothing by itself.
     Refused,
-    /// Nobody knows whether it was done.
-    Unknown,
+    /// An answer came that says nothing about the call: overload, or a failure on the way. Nobody
+    /// knows whether it was done.
+    Unwell,
+    /// No answer came. Nobody knows whether it was done.
+    Unreachable,
 }
 
 impl LeaseError {
     /// What the failure means; the only place that knows status codes.
-    #[expect(
-        clippy::wildcard_enum_match_arm,
-        reason = "kube's other errors are no answers"
-    )]
+    #[expect(clippy::wildcard_enum_match_arm, reason = "kube's other errors are no answers")]
     pub(crate) fn class(&self) -> Class {
         match self {
-            Self::TimedOut { .. } => Class::Unknown,
+            Self::TimedOut { .. } => Class::Unreachable,
             Self::Call { source, .. } => match source.as_ref() {
                 kube::Error::Api(status) => match status.code {
                     404 => Class::NotFound,
                     409 => Class::Conflict,
                     // Too many requests may be said by a gateway after the call went through.
-                    429 => Class::Unknown,
+                    429 => Class::Unwell,
                     400..=499 => Class::Refused,
-                    _ => Class::Unknown,
+                    _ => Class::Unwell,
                 },
-                _ => Class::Unknown,
+                _ => Class::Unreachable,
             },
         }
     }
@@ -82,11 +78,7 @@ impl LeasePort {
     /// The Lease `name` in `namespace`.
     pub(crate) fn new(client: Client, namespace: &str, name: &str) -> Self {
         let api = Api::namespaced(client, namespace);
-        Self {
-            api,
-            name: name.to_owned(),
-            namespace: namespace.to_owned(),
-        }
+        Self { api, name: name.to_owned(), namespace: namespace.to_owned() }
     }
 
     /// The Lease, or none if the API server says that there is none.
@@ -96,8 +88,7 @@ impl LeasePort {
 
     /// Makes the Lease; a conflict if it exists.
     pub(crate) async fn create(&self, lease: &Lease, limit: Duration) -> Result<Lease, LeaseError> {
-        self.call("create", limit, self.api.create(&as_us(), lease))
-            .await
+        self.call("create", limit, self.api.create(&as_us(), lease)).await
     }
 
     /// Replaces the Lease; a conflict if it is not the version in `lease` any more.
@@ -106,12 +97,7 @@ impl LeasePort {
         lease: &Lease,
         limit: Duration,
     ) -> Result<Lease, LeaseError> {
-        self.call(
-            "replace",
-            limit,
-            self.api.replace(&self.name, &as_us(), lease),
-        )
-        .await
+        self.call("replace", limit, self.api.replace(&self.name, &as_us(), lease)).await
     }
 
     async fn call<T>(
@@ -123,24 +109,17 @@ impl LeasePort {
         let lease = || format!("{}/{}", self.namespace, self.name);
         match time::timeout(limit, call).await {
             Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(source)) => Err(LeaseError::Call {
-                doing,
-                lease: lease(),
-                source: Box::new(source),
-            }),
+            Ok(Err(source)) => {
+                Err(LeaseError::Call { doing, lease: lease(), source: Box::new(source) })
+            }
             // The timer has nothing to tell but that it rang.
-            Err(time::error::Elapsed { .. }) => Err(LeaseError::TimedOut {
-                doing,
-                lease: lease(),
-                limit,
-            }),
+            Err(time::error::Elapsed { .. }) => {
+                Err(LeaseError::TimedOut { doing, lease: lease(), limit })
+            }
         }
     }
 }
 
 fn as_us() -> PostParams {
-    PostParams {
-        dry_run: false,
-        field_manager: Some(names::OPERATOR.to_owned()),
-    }
+    PostParams { dry_run: false, field_manager: Some(names::OPERATOR.to_owned()) }
 }

@@ -8,55 +8,46 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 
-use super::{Problem, Problems, Settings, Surroundings};
+use super::{Election, Problem, Problems, Settings, Surroundings};
 use crate::api::names;
 use crate::cli::RunArgs;
-use crate::leadership::Timing;
-use crate::telemetry::{LogFormat, is_log_filter};
+use crate::leadership::{LONGEST, Timing};
+use crate::telemetry::{LAST_ANSWERS, LogFilter, LogFormat};
 
-/// A Lease says its duration in whole seconds, in 32 bits; an hour is already beyond use.
-const LONGEST: Duration = Duration::from_hours(1);
-
-/// Checks everything, and only then answers.
-pub(crate) fn check(args: &RunArgs, around: &Surroundings) -> Result<Settings, Problems> {
+/// Checks everything, and only then answers. `cluster` is the way to the API server, or why there
+/// is none; whoever gets settings gets it with them.
+pub(crate) fn check<Cluster>(
+    args: &RunArgs,
+    around: &Surroundings,
+    cluster: Result<Cluster, String>,
+) -> Result<(Settings, Cluster), Problems> {
     let mut found = Findings(Vec::new());
     let log_format = found.log_format(&args.log_format);
-    found.log_filter(&args.log_filter);
+    let log_filter = found.log_filter(&args.log_filter);
     let listen = found.listen(&args.listen);
-    found.lease_name(&args.lease_name);
+    let lease_name = found.lease_name(&args.lease_name);
     let lease_namespace = found.lease_namespace(args.lease_namespace.as_deref(), around);
     let identity = found.identity(args.identity.as_deref(), around);
     let timing = found.timing(args);
-    let shutdown_grace = found.duration("--shutdown-grace", &args.shutdown_grace);
-    found.cluster(around);
-    match (
-        log_format,
-        listen,
-        lease_namespace,
-        identity,
-        timing,
-        shutdown_grace,
-        found.0,
-    ) {
-        (
-            Some(log_format),
-            Some(listen),
-            Some(lease_namespace),
-            Some(identity),
-            Some(timing),
-            Some(shutdown_grace),
-            problems,
-        ) if problems.is_empty() => Ok(Settings {
-            log_format,
-            log_filter: args.log_filter.clone(),
-            listen,
-            lease_name: args.lease_name.clone(),
-            lease_namespace,
-            identity,
-            timing,
-            shutdown_grace,
-        }),
-        (.., problems) => Err(Problems(problems)),
+    let shutdown_grace = found.shutdown_grace(args, timing);
+    let cluster = found.cluster(cluster);
+    let settings = || {
+        Some(Settings {
+            log_format: log_format?,
+            log_filter: log_filter?,
+            listen: listen?,
+            election: Election {
+                lease_name: lease_name?,
+                lease_namespace: lease_namespace?,
+                identity: identity?,
+                timing: timing?,
+            },
+            shutdown_grace: shutdown_grace?,
+        })
+    };
+    match (settings(), cluster, found.0) {
+        (Some(settings), Some(cluster), problems) if problems.is_empty() => Ok((settings, cluster)),
+        (_, _, problems) => Err(Problems(problems)),
     }
 }
 
@@ -77,42 +68,37 @@ impl Findings {
         let format = LogFormat::named(text);
         if format.is_none() {
             let allowed = "it must be json or text";
-            self.note(
-                "--log-format",
-                text,
-                allowed,
-                "give one of the two, or leave it out",
-            );
+            self.note("--log-format", text, allowed, "give one of the two, or leave it out");
         }
         format
     }
 
-    fn log_filter(&mut self, text: &str) {
-        if !is_log_filter(text) {
-            let allowed = "it must be a level or a list like info,quorate=debug";
+    fn log_filter(&mut self, text: &str) -> Option<LogFilter> {
+        let filter = LogFilter::parse(text);
+        if filter.is_none() {
+            let allowed = "it must be a level (error, warn, info, debug, trace, off) or a list \
+                           like info,quorate=debug";
             self.note("--log-filter", text, allowed, "try info");
         }
+        filter
     }
 
     fn listen(&mut self, text: &str) -> Option<SocketAddr> {
         let address = text.parse().ok();
         if address.is_none() {
             let allowed = "it must be an IP address and a port, like 0.0.0.0:8080 or [::]:8080";
-            self.note(
-                "--listen",
-                text,
-                allowed,
-                "write the address in digits, with its port",
-            );
+            self.note("--listen", text, allowed, "write the address in digits, with its port");
         }
         address
     }
 
-    fn lease_name(&mut self, text: &str) {
-        if !names::is_dns_subdomain(text) {
-            let allowed = "Kubernetes names have lower case letters, digits, dashes and dots";
-            self.note("--lease-name", text, allowed, "rename it, or leave it out");
+    fn lease_name(&mut self, text: &str) -> Option<String> {
+        if names::is_dns_subdomain(text) {
+            return Some(text.to_owned());
         }
+        let allowed = "Kubernetes names have lower case letters, digits, dashes and dots";
+        self.note("--lease-name", text, allowed, "rename it, or leave it out");
+        None
     }
 
     fn lease_namespace(&mut self, flag: Option<&str>, around: &Surroundings) -> Option<String> {
@@ -131,40 +117,27 @@ impl Findings {
             return Some(namespace.to_owned());
         }
         let allowed = "namespaces have 1 to 63 lower case letters, digits and dashes";
-        self.note(
-            "--lease-namespace",
-            namespace,
-            allowed,
-            "give the name of one that exists",
-        );
+        self.note("--lease-namespace", namespace, allowed, "give the name of one that exists");
         None
     }
 
     /// A name of the process, not of the pod: a container that is started again in the same pod
     /// must not take the lease of the one before it, whose last calls may still be on their way.
     fn identity(&mut self, flag: Option<&str>, around: &Surroundings) -> Option<String> {
-        if let Some(identity) = flag {
-            let fits = !identity.is_empty()
-                && identity.len() <= 253
-                && identity.bytes().all(|byte| byte.is_ascii_graphic());
-            if fits {
-                return Some(identity.to_owned());
-            }
-            let allowed = "it must be 1 to 253 visible ASCII characters without spaces";
-            self.note(
-                "--identity",
-                identity,
-                allowed,
-                "choose a name that only this process has",
-            );
-            return None;
-        }
         let host = around.pod_name.as_deref().or(around.host_name.as_deref());
-        Some(format!(
-            "{}_{:08x}",
-            host.unwrap_or(names::OPERATOR),
-            around.nonce
-        ))
+        let host = host.unwrap_or(names::OPERATOR);
+        let identity =
+            flag.map_or_else(|| format!("{host}_{:08x}", around.nonce), ToOwned::to_owned);
+        let fits = !identity.is_empty()
+            && identity.len() <= 253
+            && identity.bytes().all(|byte| byte.is_ascii_graphic());
+        if fits {
+            return Some(identity);
+        }
+        let allowed = "it must be 1 to 253 visible ASCII characters without spaces";
+        let remedy = "choose a name that only this process has";
+        self.note("--identity", &identity, allowed, remedy);
+        None
     }
 
     fn timing(&mut self, args: &RunArgs) -> Option<Timing> {
@@ -173,68 +146,73 @@ impl Findings {
         let retry = self.duration("--retry-period", &args.retry_period);
         if lease.is_some_and(|lease| lease.subsec_nanos() != 0) {
             let allowed = "a Lease counts whole seconds";
-            self.note(
-                "--lease-duration",
-                &args.lease_duration,
-                allowed,
-                "round it up",
-            );
+            self.note("--lease-duration", &args.lease_duration, allowed, "round it up");
         }
+        // Clocks differ, and a leader must have stopped before another may start: a fifth of the
+        // lease duration lies between them.
         if let (Some(lease), Some(renew)) = (lease, renew)
-            && lease <= renew
+            && renew.saturating_mul(5) > lease.saturating_mul(4)
         {
-            let allowed = format!(
-                "it must be less than --lease-duration {}",
-                args.lease_duration
-            );
-            let remedy = "lower it, so that a leader stops before another may start";
+            let lease = &args.lease_duration;
+            let allowed = format!("it must be at most four fifths of --lease-duration {lease}");
+            let remedy = "lower it, so that a leader stops well before another may start";
             self.note("--renew-deadline", &args.renew_deadline, &allowed, remedy);
         }
         if let (Some(renew), Some(retry)) = (renew, retry)
             && renew < retry.saturating_mul(2)
         {
-            let allowed = format!(
-                "it must be at most half of --renew-deadline {}",
-                args.renew_deadline
-            );
+            let allowed =
+                format!("it must be at most half of --renew-deadline {}", args.renew_deadline);
             let remedy = "lower it, so that one failed call does not cost the lease";
             self.note("--retry-period", &args.retry_period, &allowed, remedy);
         }
-        Some(Timing {
-            lease_duration: lease?,
-            renew_deadline: renew?,
-            retry_period: retry?,
-        })
+        Some(Timing { lease_duration: lease?, renew_deadline: renew?, retry_period: retry? })
     }
 
     fn duration(&mut self, setting: &'static str, text: &str) -> Option<Duration> {
-        let parsed = text
-            .parse::<SignedDuration>()
-            .ok()
-            .and_then(|it| Duration::try_from(it).ok());
+        let parsed = text.parse::<SignedDuration>().ok().and_then(|it| Duration::try_from(it).ok());
         let fits = parsed.filter(|it| *it >= Duration::from_millis(100) && *it <= LONGEST);
         if fits.is_none() {
             let allowed = "it must be a time between 100ms and 1h, like 500ms, 15s or 1m30s";
-            self.note(
-                setting,
-                text,
-                allowed,
-                "write a number with its unit, or leave it out",
-            );
+            self.note(setting, text, allowed, "write a number with its unit, or leave it out");
         }
         fits
     }
 
-    fn cluster(&mut self, around: &Surroundings) {
-        if let Some(why) = &around.no_cluster {
-            self.0.push(Problem {
-                setting: "the Kubernetes cluster",
-                found: None,
-                allowed: format!("quorate must know which API server to talk to ({why})"),
-                remedy: "run in a pod with a service account, or set KUBECONFIG to a file that \
-                         kubectl can use"
-                    .to_owned(),
-            });
+    /// The grace must be long enough to let the Lease go and to close the probe port; a release
+    /// that is cut short costs the next leader a whole lease duration.
+    fn shutdown_grace(&mut self, args: &RunArgs, timing: Option<Timing>) -> Option<Duration> {
+        let grace = self.duration("--shutdown-grace", &args.shutdown_grace)?;
+        let least = timing.map(|it| it.release_limit().saturating_add(LAST_ANSWERS));
+        if let Some(least) = least.filter(|least| grace < *least) {
+            let allowed = format!(
+                "it must be at least {}ms, one and a half times --renew-deadline {} and {}s for \
+                 the probe port",
+                least.as_millis(),
+                args.renew_deadline,
+                LAST_ANSWERS.as_secs(),
+            );
+            let remedy = "raise it, and the pod's terminationGracePeriodSeconds with it, or lower \
+                          --renew-deadline";
+            self.note("--shutdown-grace", &args.shutdown_grace, &allowed, remedy);
+        }
+        Some(grace)
+    }
+
+    fn cluster<Cluster>(&mut self, cluster: Result<Cluster, String>) -> Option<Cluster> {
+        match cluster {
+            Ok(cluster) => Some(cluster),
+            Err(why) => {
+                self.0.push(Problem {
+                    setting: "the Kubernetes cluster",
+                    found: None,
+                    allowed: format!("quorate must know which API server to talk to ({why})"),
+                    remedy: "run in a pod with a service account, or set KUBECONFIG to a file \
+                             that kubectl can use"
+                        .to_owned(),
+                });
+                None
+            }
         }
     }
 }

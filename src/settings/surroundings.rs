@@ -22,20 +22,17 @@ pub(crate) struct Surroundings {
     pub(crate) host_name: Option<String>,
     /// Differs from one start of the process to the next.
     pub(crate) nonce: u32,
-    /// Why no cluster could be found, if none could.
-    pub(crate) no_cluster: Option<String>,
 }
 
 impl Surroundings {
-    /// Looks around. `no_cluster` is what the search for a cluster said when it failed.
-    pub(crate) fn read(no_cluster: Option<String>) -> Self {
+    /// Looks around.
+    pub(crate) fn read() -> Self {
         Self {
             pod_name: variable(names::POD_NAME_VARIABLE),
             pod_namespace: variable(names::POD_NAMESPACE_VARIABLE)
                 .or_else(|| file(SERVICE_ACCOUNT_NAMESPACE)),
             host_name: file(HOST_NAME),
             nonce: nonce(),
-            no_cluster,
         }
     }
 }
@@ -45,9 +42,7 @@ fn variable(name: &str) -> Option<String> {
 }
 
 fn file(path: &str) -> Option<String> {
-    fs::read_to_string(path)
-        .ok()
-        .and_then(|text| present(&text))
+    fs::read_to_string(path).ok().and_then(|text| present(&text))
 }
 
 fn present(text: &str) -> Option<String> {

@@ -12,9 +12,18 @@ use tokio::sync::watch;
 pub(crate) enum Gate {
     /// Open until the process is told to stop.
     Running,
-    /// Open once the API server has answered. It stays open when the API server goes away later:
-    /// taking every replica out of service would help nobody.
+    /// Open once the API server has let us do our part. It stays open when the API server goes
+    /// away later: taking every replica out of service would help nobody.
     KubernetesApi,
+}
+
+/// How a gate stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stand {
+    Open,
+    Closed,
+    /// Closed, because we were refused: a person must help.
+    Refused,
 }
 
 impl Gate {
@@ -25,10 +34,14 @@ impl Gate {
         }
     }
 
-    const fn when_closed(self) -> &'static str {
-        match self {
-            Self::Running => "the process was told to stop",
-            Self::KubernetesApi => "the API server has not answered yet",
+    const fn words(self, stand: Stand) -> Option<&'static str> {
+        match (self, stand) {
+            (_, Stand::Open) => None,
+            (Self::Running, Stand::Closed | Stand::Refused) => Some("the process was told to stop"),
+            (Self::KubernetesApi, Stand::Closed) => Some("the API server has not answered yet"),
+            (Self::KubernetesApi, Stand::Refused) => {
+                Some("the API server refuses us; the log says what")
+            }
         }
     }
 }
@@ -37,30 +50,38 @@ impl Gate {
 #[derive(Clone, Debug)]
 pub(crate) struct Gates(Arc<watch::Sender<State>>);
 
-/// Which gates are open at one moment.
+/// How all gates stand at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct State {
-    running: bool,
-    kubernetes_api: bool,
+    running: Stand,
+    kubernetes_api: Stand,
 }
 
 impl Gates {
     /// The gates of a process that has just begun.
     pub(crate) fn new() -> Self {
         Self(Arc::new(watch::Sender::new(State {
-            running: true,
-            kubernetes_api: false,
+            running: Stand::Open,
+            kubernetes_api: Stand::Closed,
         })))
     }
 
     /// Opens a gate.
     pub(crate) fn open(&self, gate: Gate) {
-        self.turn(gate, true);
+        self.turn(gate, |_| Stand::Open);
     }
 
     /// Closes a gate.
     pub(crate) fn close(&self, gate: Gate) {
-        self.turn(gate, false);
+        self.turn(gate, |_| Stand::Closed);
+    }
+
+    /// Says why a closed gate stays closed. One that is open stays open.
+    pub(crate) fn refused(&self, gate: Gate) {
+        self.turn(gate, |stand| match stand {
+            Stand::Open => Stand::Open,
+            Stand::Closed | Stand::Refused => Stand::Refused,
+        });
     }
 
     /// How the gates stand now.
@@ -68,10 +89,10 @@ impl Gates {
         *self.0.borrow()
     }
 
-    fn turn(&self, gate: Gate, open: bool) {
+    fn turn(&self, gate: Gate, to: impl Fn(Stand) -> Stand) {
         self.0.send_modify(|state| match gate {
-            Gate::Running => state.running = open,
-            Gate::KubernetesApi => state.kubernetes_api = open,
+            Gate::Running => state.running = to(state.running),
+            Gate::KubernetesApi => state.kubernetes_api = to(state.kubernetes_api),
         });
     }
 }
@@ -79,30 +100,23 @@ impl Gates {
 impl State {
     /// Every gate, in the order in which they are told. Taken apart whole, so that a new gate
     /// cannot be forgotten here.
-    const fn all(self) -> [(Gate, bool); 2] {
-        let Self {
-            running,
-            kubernetes_api,
-        } = self;
-        [
-            (Gate::Running, running),
-            (Gate::KubernetesApi, kubernetes_api),
-        ]
+    const fn all(self) -> [(Gate, Stand); 2] {
+        let Self { running, kubernetes_api } = self;
+        [(Gate::Running, running), (Gate::KubernetesApi, kubernetes_api)]
     }
 
     /// Whether every gate is open.
     pub(crate) fn ready(self) -> bool {
-        self.all().into_iter().all(|(_, open)| open)
+        self.all().into_iter().all(|(_, stand)| stand == Stand::Open)
     }
 }
 
 impl fmt::Display for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (gate, open) in self.all() {
-            if open {
-                writeln!(f, "[open]   {}", gate.name())?;
-            } else {
-                writeln!(f, "[closed] {}: {}", gate.name(), gate.when_closed())?;
+        for (gate, stand) in self.all() {
+            match gate.words(stand) {
+                None => writeln!(f, "[open]   {}", gate.name())?,
+                Some(words) => writeln!(f, "[closed] {}: {words}", gate.name())?,
             }
         }
         writeln!(f, "{}", if self.ready() { "ready" } else { "not ready" })
@@ -122,10 +136,19 @@ mod tests {
         gates.close(Gate::Running);
         assert!(!gates.state().ready());
         let told = gates.state().to_string();
-        assert!(
-            told.contains("[closed] running: the process was told to stop"),
-            "{told}"
-        );
+        assert!(told.contains("[closed] running: the process was told to stop"), "{told}");
         assert!(told.contains("[open]   kubernetes-api\n"), "{told}");
+    }
+
+    #[test]
+    fn a_refusal_is_told_in_other_words_than_silence_and_closes_nothing_that_was_open() {
+        let gates = Gates::new();
+        assert!(gates.state().to_string().contains("has not answered yet"));
+        gates.refused(Gate::KubernetesApi);
+        let told = gates.state().to_string();
+        assert!(told.contains("[closed] kubernetes-api: the API server refuses"), "{told}");
+        gates.open(Gate::KubernetesApi);
+        gates.refused(Gate::KubernetesApi);
+        assert!(gates.state().ready());
     }
 }

@@ -6,6 +6,7 @@ use std::error::Error;
 use std::io;
 
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 
 /// The form of a log line.
@@ -28,16 +29,29 @@ impl LogFormat {
     }
 }
 
-/// Whether `text` can be used as a filter.
-pub(crate) fn is_log_filter(text: &str) -> bool {
-    EnvFilter::try_new(text).is_ok()
+/// What is logged, and what is not.
+#[derive(Debug)]
+pub(crate) struct LogFilter(EnvFilter);
+
+impl LogFilter {
+    /// The filter that `text` describes: a level, or a list of levels and of parts with a `=` or
+    /// a `[` in them. The library would take any other word for the name of a module and log
+    /// nothing but that module: a slip of the pen in a level would be silence.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.split(',');
+        let known = |part: &str| part.contains(['=', '[']) || is_level(part);
+        let fits = parts.all(known);
+        fits.then(|| EnvFilter::try_new(text).ok()).flatten().map(Self)
+    }
+}
+
+fn is_level(word: &str) -> bool {
+    !word.is_empty() && word.parse::<LevelFilter>().is_ok()
 }
 
 /// Starts the log of this process.
-pub(crate) fn start_logs(format: LogFormat, filter: &str) -> Result<(), TryInitError> {
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::new(filter))
-        .with_writer(io::stderr);
+pub(crate) fn start_logs(format: LogFormat, filter: LogFilter) -> Result<(), TryInitError> {
+    let builder = tracing_subscriber::fmt().with_env_filter(filter.0).with_writer(io::stderr);
     match format {
         LogFormat::Json => builder.json().flatten_event(true).finish().try_init(),
         LogFormat::Text => builder.with_ansi(false).finish().try_init(),
@@ -75,15 +89,16 @@ mod tests {
 
     #[test]
     fn the_deepest_cause_of_an_error_is_told() {
-        assert_eq!(
-            chain(&Outer(Inner)),
-            "failed to read the lease: connection refused"
-        );
+        assert_eq!(chain(&Outer(Inner)), "failed to read the lease: connection refused");
     }
 
     #[test]
-    fn a_filter_that_means_nothing_is_refused() {
-        assert!(is_log_filter("info,quorate=debug"));
-        assert!(!is_log_filter("quorate=loud"));
+    fn a_filter_is_a_level_or_a_list_and_a_slip_of_the_pen_is_refused() {
+        for good in ["info", "WARN", "off", "info,quorate=debug", "warn,[look]=trace"] {
+            assert!(LogFilter::parse(good).is_some(), "{good:?} was refused");
+        }
+        for bad in ["", " ", ",", "info,", "inof", "warning", "info,loud", "quorate=loud"] {
+            assert!(LogFilter::parse(bad).is_none(), "{bad:?} was taken");
+        }
     }
 }

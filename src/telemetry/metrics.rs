@@ -20,7 +20,7 @@ use crate::api::names;
 pub(crate) struct Metrics {
     registry: Arc<Registry>,
     leader: Gauge,
-    lease_transitions: Counter,
+    leadership_changes: Counter,
 }
 
 impl Metrics {
@@ -31,35 +31,23 @@ impl Metrics {
         // The registry would add a unit to the name, and this name is known to every dashboard.
         let start: Gauge<f64, AtomicU64> = Gauge::default();
         start.set(started.as_duration().as_secs_f64());
-        registry.register(
-            "process_start_time_seconds",
-            "When the process began, Unix time",
-            start,
-        );
+        registry.register("process_start_time_seconds", "When the process began, Unix time", start);
         let leader: Gauge = Gauge::default();
+        registry.register("quorate_leader", "Whether this replica leads", leader.clone());
+        let leadership_changes: Counter = Counter::default();
         registry.register(
-            "quorate_leader",
-            "Whether this replica leads",
-            leader.clone(),
-        );
-        let lease_transitions: Counter = Counter::default();
-        registry.register(
-            "quorate_lease_transitions",
+            "quorate_leadership_changes",
             "Times this replica began or ceased to lead",
-            lease_transitions.clone(),
+            leadership_changes.clone(),
         );
-        Self {
-            registry: Arc::new(registry),
-            leader,
-            lease_transitions,
-        }
+        Self { registry: Arc::new(registry), leader, leadership_changes }
     }
 
-    /// Notes whether this replica leads; a change counts as a transition.
+    /// Notes whether this replica leads; each change is counted.
     pub(crate) fn leads(&self, leads: bool) {
         let value = i64::from(leads);
         if self.leader.set(value) != value {
-            self.lease_transitions.inc();
+            self.leadership_changes.inc();
         }
     }
 
@@ -84,17 +72,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn leading_twice_in_a_row_is_one_transition() {
+    fn leading_twice_in_a_row_is_one_change() {
         let metrics = Metrics::new(Timestamp::UNIX_EPOCH);
         metrics.leads(false);
         metrics.leads(true);
         metrics.leads(true);
         let text = metrics.encode().unwrap();
         assert!(text.contains("quorate_leader 1\n"), "{text}");
-        assert!(
-            text.contains("quorate_lease_transitions_total 1\n"),
-            "{text}"
-        );
+        assert!(text.contains("quorate_leadership_changes_total 1\n"), "{text}");
     }
 
     #[test]
@@ -103,6 +88,8 @@ mod tests {
         for name in [
             "quorate_build_info{version=\"",
             "process_start_time_seconds 0.0\n",
+            "quorate_leader 0\n",
+            "quorate_leadership_changes_total 0\n",
         ] {
             assert!(text.contains(name), "{name} is missing in {text}");
         }

@@ -1,7 +1,10 @@
 //! The probe port: `/livez`, `/readyz` and `/metrics` over plain HTTP/1.1.
 //! Comes in: requests of a kubelet or a scraper, and anything else that finds the port.
 //! Goes out: short answers. May touch: gates, metrics and the socket it was given.
-//! Nothing here can be made to wait long or to grow: headers, connections and time are bounded.
+//! Headers, connections and time are bounded, and no single peer can take all connections: a
+//! kubelet that finds no place would restart a process that is well.
+
+mod seats;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,16 +22,22 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time;
 
+use seats::Seats;
+
 use super::{Gates, Metrics};
 use crate::api::names;
 
-/// A kubelet and a few scrapers need a handful.
+/// A kubelet and a few scrapers need a handful. When all are taken, the next waits for one.
 const CONNECTIONS: usize = 64;
+/// What one address may have at once; the next is closed unheard.
+const CONNECTIONS_OF_ONE_PEER: usize = 8;
 /// A client that has not sent its header by then is not a client of ours. It also ends
 /// connections that are kept open in idleness.
 const HEADER_TIME: Duration = Duration::from_secs(5);
 /// Bounds a client that reads its answer drop by drop.
 const CONNECTION_TIME: Duration = Duration::from_mins(1);
+/// How long the answers that were begun may take once the end was asked for.
+pub(crate) const LAST_ANSWERS: Duration = Duration::from_secs(2);
 const HEADER_BYTES: usize = 16 * 1024;
 const HEADERS: usize = 64;
 /// Out of file descriptors, most likely; asking again at once would only burn time.
@@ -50,6 +59,7 @@ pub(crate) async fn serve(listener: TcpListener, probes: Probes, stop: impl Futu
     let router = router(probes);
     let open = GracefulShutdown::new();
     let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let seats = Seats::new(CONNECTIONS_OF_ONE_PEER);
     let mut stop = std::pin::pin!(stop);
     loop {
         let place = tokio::select! {
@@ -61,12 +71,15 @@ pub(crate) async fn serve(listener: TcpListener, probes: Probes, stop: impl Futu
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((stream, _)) => {
+            Ok((stream, peer)) => {
+                let Some(seat) = seats.take(peer.ip()) else {
+                    continue;
+                };
                 let connection = open.watch(connection(stream, router.clone()));
                 tokio::spawn(async move {
                     // Either end may hang up at any time; there is nothing to be mended.
                     time::timeout(CONNECTION_TIME, connection).await.ok();
-                    drop(place);
+                    drop((seat, place));
                 });
             }
             Err(error) => {
@@ -108,11 +121,7 @@ async fn live() -> &'static str {
 
 async fn ready(State(probes): State<Probes>) -> Response {
     let state = probes.gates.state();
-    let code = if state.ready() {
-        StatusCode::OK
-    } else {
-        StatusCode::SERVICE_UNAVAILABLE
-    };
+    let code = if state.ready() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     (code, state.to_string()).into_response()
 }
 
@@ -121,21 +130,14 @@ async fn metrics(State(probes): State<Probes>) -> Response {
         Ok(text) => ([(header::CONTENT_TYPE, OPEN_METRICS)], text).into_response(),
         Err(error) => {
             tracing::error!(%error, "failed to write the metrics");
-            (
-                StatusCode::INTERNAL_SERVER_ERROR,
-                "the metrics could not be written\n",
-            )
+            (StatusCode::INTERNAL_SERVER_ERROR, "the metrics could not be written\n")
                 .into_response()
         }
     }
 }
 
 async fn lost() -> Response {
-    (
-        StatusCode::NOT_FOUND,
-        "nothing is here; try /livez, /readyz or /metrics\n",
-    )
-        .into_response()
+    (StatusCode::NOT_FOUND, "nothing is here; try /livez, /readyz or /metrics\n").into_response()
 }
 
 #[cfg(test)]

@@ -1,20 +1,38 @@
 //! An API server that knows one Lease, for tests that need its answers and not its weight.
-//! Comes in: HTTP/1.1 requests for that Lease. Goes out: what Kubernetes would answer: versions are
-//! checked, a uid is given, what is missing is 404. It can also be told to stop answering.
+//! Comes in: HTTP/1.1 requests for that Lease. Goes out: what Kubernetes would answer: uids and
+//! versions are checked, a uid is given, what is missing is 404. It can be told to stop answering,
+//! to forbid, and to do a write and say that it does not know.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+
+const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/here/leases";
+const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/here/leases/quorate";
 
 #[derive(Default)]
 struct State {
     lease: Option<Value>,
     writes: u64,
-    silent: bool,
+    mood: Mood,
+    /// Each write that was asked for and when, whatever became of it.
+    tried: Vec<(String, Instant)>,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Mood {
+    #[default]
+    Well,
+    /// Requests are taken and never answered.
+    Silent,
+    ForbidsAll,
+    ForbidsWrites,
+    /// The next write is done and answered with 504; then all is well again.
+    WritesThen504,
 }
 
 /// The server; it ends with the test program.
@@ -38,60 +56,106 @@ impl ApiServer {
         Self { port, state }
     }
 
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
     /// Who holds the Lease; an empty name if nobody does.
     pub(crate) fn holder(&self) -> Option<String> {
-        let state = self.state.lock().unwrap();
-        let lease = state.lease.as_ref()?;
-        Some(
-            lease["spec"]["holderIdentity"]
-                .as_str()
-                .unwrap_or_default()
-                .to_owned(),
-        )
+        let state = self.state();
+        let holder = &state.lease.as_ref()?["spec"]["holderIdentity"];
+        Some(holder.as_str().unwrap_or_default().to_owned())
     }
 
     pub(crate) fn delete_lease(&self) {
-        self.state.lock().unwrap().lease = None;
+        self.state().lease = None;
+    }
+
+    /// Someone empties the holder's field by hand.
+    pub(crate) fn empty_the_holder(&self) {
+        let mut state = self.state();
+        let mut lease = state.lease.clone().unwrap();
+        lease["spec"]["holderIdentity"] = json!("");
+        let uid = lease["metadata"]["uid"].clone();
+        write_lease(&mut state, &lease, uid);
+    }
+
+    /// When each write of a kind, POST or PUT, was tried.
+    pub(crate) fn tried(&self, method: &str) -> Vec<Instant> {
+        let state = self.state();
+        let tried = state.tried.iter().filter(|(of, _)| of == method);
+        tried.map(|(_, at)| *at).collect()
+    }
+
+    pub(crate) fn be_well(&self) {
+        self.state().mood = Mood::Well;
     }
 
     /// From now on requests are taken and never answered.
     pub(crate) fn fall_silent(&self) {
-        self.state.lock().unwrap().silent = true;
+        self.state().mood = Mood::Silent;
+    }
+
+    pub(crate) fn forbid_all(&self) {
+        self.state().mood = Mood::ForbidsAll;
+    }
+
+    pub(crate) fn forbid_writes(&self) {
+        self.state().mood = Mood::ForbidsWrites;
+    }
+
+    /// The next write is done, and answered with 504.
+    pub(crate) fn write_then_504(&self) {
+        self.state().mood = Mood::WritesThen504;
     }
 }
 
 fn serve(mut stream: TcpStream, state: &Mutex<State>) {
-    let Some((method, body)) = request(&stream) else {
+    let Some((method, path, body)) = request(&stream) else {
         return;
     };
-    if state.lock().unwrap().silent {
-        // The connection stays open as long as the asker waits.
-        stream
-            .set_read_timeout(Some(Duration::from_mins(1)))
-            .unwrap();
-        stream.read_exact(&mut [0]).ok();
-        return;
+    let writes = method != "GET";
+    if writes {
+        state.lock().unwrap().tried.push((method.clone(), Instant::now()));
     }
-    let (code, answer) = answer(&mut state.lock().unwrap(), &method, &body);
+    let mood = state.lock().unwrap().mood;
+    let (code, answer) = match mood {
+        Mood::Silent => {
+            // The connection stays open as long as the asker waits.
+            stream.set_read_timeout(Some(Duration::from_mins(2))).unwrap();
+            stream.read_exact(&mut [0]).ok();
+            return;
+        }
+        Mood::ForbidsAll => failure(403, "Forbidden"),
+        Mood::ForbidsWrites if writes => failure(403, "Forbidden"),
+        Mood::WritesThen504 if writes => {
+            let mut state = state.lock().unwrap();
+            state.mood = Mood::Well;
+            answer(&mut state, &method, &path, &body);
+            failure(504, "Timeout")
+        }
+        Mood::Well | Mood::ForbidsWrites | Mood::WritesThen504 => {
+            answer(&mut state.lock().unwrap(), &method, &path, &body)
+        }
+    };
     let text = answer.to_string();
     let head = "Content-Type: application/json\r\nConnection: close";
     let length = text.len();
-    write!(
-        stream,
-        "HTTP/1.1 {code} it\r\n{head}\r\nContent-Length: {length}\r\n\r\n{text}"
-    )
-    .ok();
+    write!(stream, "HTTP/1.1 {code} it\r\n{head}\r\nContent-Length: {length}\r\n\r\n{text}").ok();
 }
 
-fn request(stream: &TcpStream) -> Option<(String, Value)> {
+/// The method, the path without its query, and the body.
+fn request(stream: &TcpStream) -> Option<(String, String, Value)> {
     let mut reader = BufReader::new(stream);
-    let (mut method, mut length) = (None, 0);
+    let (mut first, mut length) = (None, 0);
     loop {
         let mut line = String::new();
         reader.read_line(&mut line).ok()?;
         let line = line.trim_end();
-        if method.is_none() {
-            method = Some(line.split(' ').next()?.to_owned());
+        if first.is_none() {
+            let mut words = line.split(' ');
+            let (method, path) = (words.next()?, words.next()?);
+            first = Some((method.to_owned(), path.split('?').next()?.to_owned()));
         }
         if let Some((name, value)) = line.split_once(':')
             && name.eq_ignore_ascii_case("content-length")
@@ -104,27 +168,35 @@ fn request(stream: &TcpStream) -> Option<(String, Value)> {
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
-    Some((
-        method?,
-        serde_json::from_slice(&body).unwrap_or(Value::Null),
-    ))
+    let (method, path) = first?;
+    Some((method, path, serde_json::from_slice(&body).unwrap_or(Value::Null)))
 }
 
-fn answer(state: &mut State, method: &str, body: &Value) -> (u16, Value) {
-    let version = |lease: &Value| lease["metadata"]["resourceVersion"].clone();
-    match (method, state.lease.clone()) {
-        ("GET", Some(lease)) => (200, lease),
-        ("POST", None) => {
-            let uid = json!(format!("uid-{}", state.writes));
-            (201, write_lease(state, body, uid))
+fn answer(state: &mut State, method: &str, path: &str, body: &Value) -> (u16, Value) {
+    let fresh = json!(format!("uid-{}", state.writes));
+    match (method, path, state.lease.clone()) {
+        ("GET", LEASE, Some(lease)) => (200, lease),
+        ("POST", LEASES, None) => (201, write_lease(state, body, fresh)),
+        // As in Kubernetes: what does not exist is made, unless the request says which one it means.
+        ("PUT", LEASE, None) if body["metadata"]["uid"].is_null() => {
+            (201, write_lease(state, body, fresh))
         }
-        ("PUT", Some(lease)) if version(&lease) == version(body) => (
-            200,
-            write_lease(state, body, lease["metadata"]["uid"].clone()),
-        ),
-        ("POST" | "PUT", Some(_)) => (409, failure(409, "Conflict")),
-        _ => (404, failure(404, "NotFound")),
+        ("PUT", LEASE, Some(lease)) if names(body, &lease) => {
+            (200, write_lease(state, body, lease["metadata"]["uid"].clone()))
+        }
+        ("POST", LEASES, Some(_)) => failure(409, "AlreadyExists"),
+        ("PUT", LEASE, _) => failure(409, "Conflict"),
+        _ => failure(404, "NotFound"),
     }
+}
+
+/// Whether a replacement names exactly the Lease that is there.
+fn names(body: &Value, lease: &Value) -> bool {
+    let fits = |field| {
+        let (new, old) = (&body["metadata"][field], &lease["metadata"][field]);
+        new.is_null() || new == old
+    };
+    fits("uid") && fits("resourceVersion")
 }
 
 fn write_lease(state: &mut State, body: &Value, uid: Value) -> Value {
@@ -136,9 +208,10 @@ fn write_lease(state: &mut State, body: &Value, uid: Value) -> Value {
     lease
 }
 
-fn failure(code: u16, reason: &str) -> Value {
-    json!({
+fn failure(code: u16, reason: &str) -> (u16, Value) {
+    let status = json!({
         "apiVersion": "v1", "kind": "Status", "metadata": {},
         "status": "Failure", "message": reason, "reason": reason, "code": code,
-    })
+    });
+    (code, status)
 }

@@ -5,13 +5,14 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -29,10 +30,7 @@ pub(crate) fn folder() -> PathBuf {
 /// The program, with an empty environment and a home without a kubeconfig.
 pub(crate) fn quorate(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
-    command
-        .env_clear()
-        .env("HOME", env!("CARGO_TARGET_TMPDIR"))
-        .args(args);
+    command.env_clear().env("HOME", env!("CARGO_TARGET_TMPDIR")).args(args);
     command
 }
 
@@ -43,25 +41,32 @@ pub(crate) fn finished(args: &[&str]) -> Output {
 
 /// A kubeconfig for an API server without TLS at a loopback port.
 pub(crate) fn kubeconfig(port: u16) -> PathBuf {
+    kubeconfig_of_user(port, "{}")
+}
+
+/// The same, with `user` as the YAML of who asks.
+pub(crate) fn kubeconfig_of_user(port: u16, user: &str) -> PathBuf {
     let path = folder().join("kubeconfig");
     let text = format!(
         "apiVersion: v1\nkind: Config\ncurrent-context: it\n\
          clusters:\n- name: it\n  cluster: {{server: 'http://127.0.0.1:{port}'}}\n\
          contexts:\n- name: it\n  context: {{cluster: it, user: it}}\n\
-         users:\n- name: it\n  user: {{}}\n"
+         users:\n- name: it\n  user: {user}\n"
     );
     std::fs::write(&path, text).unwrap();
     path
 }
 
 /// Asks again and again until the answer is yes, or fails with `what` was waited for.
-pub(crate) fn until(what: &str, mut ready: impl FnMut() -> bool) {
+pub(crate) fn until(what: &str, ready: impl FnMut() -> bool) {
+    until_told(|| what.to_owned(), ready);
+}
+
+/// As [`until`], with words that are made when it fails.
+fn until_told(what: impl Fn() -> String, mut ready: impl FnMut() -> bool) {
     let start = Instant::now();
     while !ready() {
-        assert!(
-            start.elapsed() < PATIENCE,
-            "waited {PATIENCE:?} in vain until {what}"
-        );
+        assert!(start.elapsed() < PATIENCE, "waited {PATIENCE:?} in vain until {}", what());
         thread::sleep(Duration::from_millis(10));
     }
 }
@@ -70,61 +75,77 @@ pub(crate) fn until(what: &str, mut ready: impl FnMut() -> bool) {
 pub(crate) struct Running {
     child: Child,
     lines: Arc<Mutex<Vec<String>>>,
+    reader: Option<JoinHandle<()>>,
 }
 
 impl Running {
     /// Starts it against the API server at a loopback port, with short times.
     pub(crate) fn start(api_port: u16) -> Self {
+        Self::timed(api_port, "1s", "800ms", "200ms")
+    }
+
+    /// The same, with a lease duration, a renew deadline and a retry period.
+    pub(crate) fn timed(api_port: u16, lease: &str, renew: &str, retry: &str) -> Self {
+        Self::given(
+            &kubeconfig(api_port),
+            &[
+                "--shutdown-grace=5m",
+                &format!("--lease-duration={lease}"),
+                &format!("--renew-deadline={renew}"),
+                &format!("--retry-period={retry}"),
+            ],
+        )
+    }
+
+    /// Starts it with a kubeconfig and flags.
+    pub(crate) fn given(kubeconfig: &Path, flags: &[&str]) -> Self {
         let mut child = quorate(&["run", "--listen=127.0.0.1:0", "--lease-namespace=here"])
-            .args([
-                "--lease-duration=1s",
-                "--renew-deadline=800ms",
-                "--retry-period=200ms",
-            ])
-            .env("KUBECONFIG", kubeconfig(api_port))
+            .args(flags)
+            .env("KUBECONFIG", kubeconfig)
             .stdin(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
         let lines = Arc::new(Mutex::new(Vec::new()));
         let (stderr, written) = (child.stderr.take().unwrap(), Arc::clone(&lines));
-        thread::spawn(move || {
+        let reader = thread::spawn(move || {
             for line in BufReader::new(stderr).lines().map_while(Result::ok) {
                 written.lock().unwrap().push(line);
             }
         });
-        Self { child, lines }
+        Self { child, lines, reader: Some(reader) }
+    }
+
+    /// Waits until the answer is yes, or fails with what was logged until then.
+    pub(crate) fn until(&self, what: &str, mut ready: impl FnMut(&Self) -> bool) {
+        let told = || format!("{what}; its log:\n{}", self.lines.lock().unwrap().join("\n"));
+        until_told(told, || ready(self));
     }
 
     /// The log lines that hold `words`, as JSON.
     pub(crate) fn log(&self, words: &str) -> Vec<Value> {
         let lines = self.lines.lock().unwrap();
         let chosen = lines.iter().filter(|line| line.contains(words));
-        chosen
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect()
+        chosen.map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
+    /// Waits until the log holds `words`.
     pub(crate) fn logs(&self, words: &str) {
-        until(
-            &format!("the log says {words:?}; it says {:?}", self.lines),
-            || !self.log(words).is_empty(),
-        );
+        self.until(&format!("the log says {words:?}"), |it| !it.log(words).is_empty());
+    }
+
+    /// When the log held `words`, each time.
+    pub(crate) fn logged_at(&self, words: &str) -> Vec<Timestamp> {
+        let time = |line: &Value| line["timestamp"].as_str().unwrap().parse().unwrap();
+        self.log(words).iter().map(time).collect()
     }
 
     /// The answer to a GET on the probe port, head and body.
     pub(crate) fn get(&self, path: &str) -> String {
         self.logs("quorate runs");
-        let address = self.log("quorate runs")[0]["listen"]
-            .as_str()
-            .unwrap()
-            .to_owned();
+        let address = self.log("quorate runs")[0]["listen"].as_str().unwrap().to_owned();
         let mut stream = TcpStream::connect(address).unwrap();
-        write!(
-            stream,
-            "GET {path} HTTP/1.1\r\nHost: it\r\nConnection: close\r\n\r\n"
-        )
-        .unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: it\r\nConnection: close\r\n\r\n").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         answer
@@ -136,31 +157,30 @@ impl Running {
 
     pub(crate) fn identity(&self) -> String {
         self.logs("quorate runs");
-        self.log("quorate runs")[0]["identity"]
-            .as_str()
-            .unwrap()
-            .to_owned()
+        self.log("quorate runs")[0]["identity"].as_str().unwrap().to_owned()
     }
 
     /// Sends a signal by its name, such as TERM.
     pub(crate) fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
-        assert!(
-            Command::new("kill")
-                .args(["-s", name, &pid])
-                .status()
-                .unwrap()
-                .success()
-        );
+        assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
     }
 
     pub(crate) fn is_alive(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
     }
 
-    /// Waits for its end.
+    /// Waits for its end; after that the log is complete.
     pub(crate) fn end(&mut self) -> ExitStatus {
-        until("the process ends", || !self.is_alive());
+        let start = Instant::now();
+        while self.is_alive() {
+            let log = self.lines.lock().unwrap().join("\n");
+            assert!(start.elapsed() < PATIENCE, "it does not end; its log:\n{log}");
+            thread::sleep(Duration::from_millis(10));
+        }
+        if let Some(reader) = self.reader.take() {
+            reader.join().unwrap();
+        }
         self.child.wait().unwrap()
     }
 }

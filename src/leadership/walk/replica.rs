@@ -1,5 +1,5 @@
-//! A replica of the model world. It does what `campaign` does, in the same order and with the same
-//! rules, but its time and its answers are handed to it.
+//! A replica of the model world. Its rules and its writes are the real ones; what is made up is
+//! the corridor around them: its time and its answers are handed to it.
 //! Comes in: the world's time, answers. Goes out: calls. May touch: nothing.
 
 use std::time::Duration;
@@ -10,42 +10,59 @@ use k8s_openapi::api::coordination::v1::Lease;
 use super::server::{Answer, Call};
 use crate::api::moment::Moment;
 use crate::leadership::Timing;
-use crate::leadership::decide::{Step, decide, look};
-use crate::leadership::render::{self, Holder};
-use crate::leadership::seen::{Begin, Memory, Reading, Record, Seen};
-use crate::leadership::settle::{Attempt, Outcome, acquired, settle};
+use crate::leadership::attempt::{Attempt, Write, farewell, may_hold, prepare};
+use crate::leadership::decide::decide;
+use crate::leadership::render::Place;
+use crate::leadership::seen::{Memory, Reading, Record, Seen, Unread};
+use crate::leadership::settle::{Outcome, settle};
 
 enum Doing {
-    Resting { until: Moment },
-    Looking { limit: Moment },
-    Writing { limit: Moment, attempt: Attempt },
+    Resting {
+        until: Moment,
+    },
+    Looking {
+        limit: Moment,
+    },
+    Writing {
+        limit: Moment,
+        attempt: Attempt,
+    },
+    /// Told to stop: it reads the Lease once more, to let it go if it is its own.
+    Leaving {
+        limit: Moment,
+    },
+    Gone,
+}
+
+/// What makes one process differ from another.
+pub(super) struct Nature {
+    pub(super) process: u64,
+    pub(super) identity: String,
+    pub(super) timing: Timing,
+    /// How fast its clock runs, in percent.
+    pub(super) rate: u64,
+    pub(super) offset: u64,
 }
 
 pub(super) struct Replica {
-    pub(super) process: u64,
-    identity: String,
-    /// How fast its clock runs, in percent.
-    rate: u64,
-    offset: u64,
+    pub(super) nature: Nature,
     memory: Memory,
     doing: Doing,
     call: u64,
+    stopping: bool,
     pub(super) paused_until: u64,
     pub(super) inbox: Vec<(u64, Answer)>,
 }
 
 impl Replica {
-    pub(super) fn new(process: u64, rate: u64, offset: u64, now: u64) -> Self {
+    pub(super) fn new(nature: Nature, now: u64) -> Self {
+        let until = Moment::default();
         Self {
-            process,
-            identity: format!("replica-{process}"),
-            rate,
-            offset,
+            nature,
             memory: Memory::default(),
-            doing: Doing::Resting {
-                until: Moment::default(),
-            },
+            doing: Doing::Resting { until },
             call: 0,
+            stopping: false,
             paused_until: now,
             inbox: Vec::new(),
         }
@@ -53,51 +70,61 @@ impl Replica {
 
     pub(super) fn leads_at(&self, now: u64) -> bool {
         let clock = self.clock(now);
-        self.memory.leadership(clock).holds_at(clock)
+        let resigned = matches!(self.doing, Doing::Leaving { .. } | Doing::Gone);
+        !resigned && self.memory.leadership(clock).holds_at(clock)
+    }
+
+    /// Asks it to stop, as a signal does.
+    pub(super) fn stop(&mut self) {
+        self.stopping = true;
+    }
+
+    pub(super) fn is_gone(&self) -> bool {
+        matches!(self.doing, Doing::Gone)
     }
 
     fn clock(&self, now: u64) -> Moment {
-        Moment::new(Duration::from_millis(self.offset + now * self.rate / 100))
+        let Nature { rate, offset, .. } = self.nature;
+        Moment::new(Duration::from_millis(offset + now * rate / 100))
     }
 
     fn wall(&self, now: u64) -> Timestamp {
-        let micros = (self.offset + now) * 1000 + self.process;
+        let micros = (self.nature.offset + now) * 1000 + self.nature.process;
         Timestamp::from_microsecond(i64::try_from(micros).unwrap()).unwrap()
     }
 
     /// Goes on as far as it can at `now`; a call that it makes is handed to the world.
-    pub(super) fn tick(&mut self, now: u64, timing: &Timing) -> Option<(u64, Call)> {
+    pub(super) fn tick(&mut self, now: u64) -> Option<(u64, Call)> {
         if now < self.paused_until {
             return None;
         }
         let clock = self.clock(now);
         let answer = self.answer();
-        match self.doing {
-            Doing::Resting { until } if clock < until => None,
-            Doing::Resting { .. } => {
-                let limit = clock.plus(self.memory.call_limit(timing, clock));
-                self.doing = Doing::Looking { limit };
-                Some(self.calls(Call::Read))
-            }
-            Doing::Looking { limit } | Doing::Writing { limit, .. }
-                if answer.is_none() && clock < limit =>
+        let silent = |limit| answer.is_none() && clock < limit;
+        match &self.doing {
+            Doing::Gone => None,
+            Doing::Resting { .. } | Doing::Looking { .. } if self.stopping => self.leave(clock),
+            Doing::Resting { until } if clock < *until => None,
+            Doing::Resting { .. } => self.look(now),
+            Doing::Looking { limit } | Doing::Writing { limit, .. } | Doing::Leaving { limit }
+                if silent(*limit) =>
             {
                 None
             }
-            Doing::Looking { .. } => self.looked(answer, now, timing),
+            Doing::Looking { .. } => self.looked(answer, now),
             Doing::Writing { attempt, .. } => {
-                self.wrote(&attempt, answer, clock, timing);
+                let attempt = attempt.clone();
+                self.wrote(&attempt, answer, clock);
                 None
             }
+            Doing::Leaving { .. } => self.left(answer, now),
         }
     }
 
     fn answer(&mut self) -> Option<Answer> {
         let call = self.call;
         let mut answers = self.inbox.drain(..);
-        answers
-            .find(|(to, _)| *to == call)
-            .map(|(_, answer)| answer)
+        answers.find(|(to, _)| *to == call).map(|(_, answer)| answer)
     }
 
     fn calls(&mut self, call: Call) -> (u64, Call) {
@@ -105,85 +132,84 @@ impl Replica {
         (self.call, call)
     }
 
-    fn looked(&mut self, got: Option<Answer>, now: u64, timing: &Timing) -> Option<(u64, Call)> {
+    fn look(&mut self, now: u64) -> Option<(u64, Call)> {
+        let clock = self.clock(now);
+        match self.memory.call_limit(&self.nature.timing, clock) {
+            None => self.looked(None, now),
+            Some(limit) => {
+                let limit = clock.plus(limit);
+                self.doing = Doing::Looking { limit };
+                Some(self.calls(Call::Read))
+            }
+        }
+    }
+
+    fn looked(&mut self, got: Option<Answer>, now: u64) -> Option<(u64, Call)> {
         let (reading, lease) = match got {
             Some(Answer::Lease(lease)) => {
                 (Reading::Found(Box::new(Record::of(&lease))), Some(lease))
             }
             Some(Answer::NotFound) => (Reading::Absent, None),
-            Some(Answer::Conflict) | None => (Reading::Unknown, None),
+            Some(Answer::Conflict) | None => (Reading::Unknown(Unread::Unanswered), None),
         };
-        let clock = self.clock(now);
-        self.memory = look(std::mem::take(&mut self.memory), &reading, clock);
-        let (identity, memory) = (self.identity.as_str(), &self.memory);
-        let plan = decide(
-            &Seen {
-                identity,
-                now: clock,
-                reading: &reading,
-                memory,
-            },
-            timing,
-        );
-        let wall = self.wall(now);
-        let acquired = acquired(memory, &plan, wall);
-        let attempt = Attempt {
-            plan,
-            acquired,
-            sent: clock,
+        let (clock, wall) = (self.clock(now), self.wall(now));
+        let Nature { identity, timing, .. } = &self.nature;
+        self.memory = std::mem::take(&mut self.memory).look(identity, &reading, clock);
+        let seen = Seen { identity, timing, now: clock, reading: &reading, memory: &self.memory };
+        let plan = decide(&seen);
+        let place = Place { namespace: "space", name: "quorate" };
+        let lease = lease.as_deref();
+        let (attempt, write) = prepare(&seen, plan.step, lease, place, (clock, wall));
+        let limit = self.memory.call_limit(timing, clock);
+        let (Some(write), Some(limit)) = (write, limit) else {
+            self.settle(&attempt, &Outcome::NothingToWrite, clock);
+            return None;
         };
-        let holder = Holder {
-            identity,
-            acquired,
-            duration: timing.lease_duration,
-        };
-        let call = match (plan.step, lease) {
-            (Step::Create, _) => {
-                let new = render::created("quorate", "space", &holder, wall);
-                Call::Create(Box::new(new))
-            }
-            (Step::Take(_) | Step::Renew, Some(lease)) => {
-                Call::Replace(Box::new(render::held(&lease, &holder, wall)))
-            }
-            (Step::Take(_) | Step::Renew, None) | (Step::Wait | Step::StepDown, _) => {
-                self.settle(&attempt, &Outcome::NothingToWrite, clock, timing);
-                return None;
-            }
-        };
-        let limit = clock.plus(memory.call_limit(timing, clock));
+        let limit = clock.plus(limit);
         self.doing = Doing::Writing { limit, attempt };
-        Some(self.calls(call))
+        Some(self.calls(match write {
+            Write::Create(lease) => Call::Create(lease),
+            Write::Replace(lease) => Call::Replace(lease),
+        }))
     }
 
-    fn wrote(&mut self, attempt: &Attempt, got: Option<Answer>, now: Moment, timing: &Timing) {
+    fn wrote(&mut self, attempt: &Attempt, got: Option<Answer>, now: Moment) {
         let outcome = match got {
-            Some(Answer::Lease(lease)) => Outcome::Written {
-                uid: lease.metadata.uid.unwrap(),
-            },
-            Some(Answer::Conflict) => Outcome::Refused,
+            Some(Answer::Lease(lease)) => Outcome::Written { uid: lease.metadata.uid.unwrap() },
+            Some(Answer::Conflict) => Outcome::Conflict,
             Some(Answer::NotFound) => Outcome::Gone,
             None => Outcome::Unknown,
         };
-        self.settle(attempt, &outcome, now, timing);
+        self.settle(attempt, &outcome, now);
     }
 
-    fn settle(&mut self, attempt: &Attempt, outcome: &Outcome, now: Moment, timing: &Timing) {
+    fn settle(&mut self, attempt: &Attempt, outcome: &Outcome, now: Moment) {
+        let timing = &self.nature.timing;
         let memory = std::mem::take(&mut self.memory);
         self.memory = settle(memory, attempt, outcome, timing, now);
-        let pause = self.memory.pause(timing, *outcome == Outcome::Refused, now);
-        self.doing = Doing::Resting {
-            until: now.plus(pause),
-        };
+        let conflict = *outcome == Outcome::Conflict;
+        let until = now.plus(self.memory.pause(timing, conflict, now));
+        self.doing = Doing::Resting { until };
     }
 
-    /// The Lease as it leaves it when told to stop, if it is its own to leave.
-    pub(super) fn farewell(&self, now: u64, lease: Option<&Lease>) -> Option<Lease> {
-        let (taken, on_probation) = match (&self.memory.term, self.memory.claim) {
-            (Some(term), _) => (term.acquired, self.clock(now) < term.leads_from),
-            (None, Some(claim)) => (claim.acquired, claim.begin == Begin::OnProbation),
-            (None, None) => return None,
+    fn leave(&mut self, now: Moment) -> Option<(u64, Call)> {
+        if !may_hold(&self.memory) {
+            self.doing = Doing::Gone;
+            return None;
+        }
+        let limit = now.plus(self.nature.timing.call_limit());
+        self.doing = Doing::Leaving { limit };
+        Some(self.calls(Call::Read))
+    }
+
+    fn left(&mut self, got: Option<Answer>, now: u64) -> Option<(u64, Call)> {
+        self.doing = Doing::Gone;
+        let lease: Option<Box<Lease>> = match got {
+            Some(Answer::Lease(lease)) => Some(lease),
+            Some(Answer::NotFound | Answer::Conflict) | None => None,
         };
-        let lease = lease.filter(|lease| Record::of(lease).is_of(&self.identity, taken))?;
-        Some(render::released(lease, on_probation, self.wall(now)))
+        let times = (self.clock(now), self.wall(now));
+        let free = farewell(&self.memory, &self.nature.identity, lease.as_deref(), times)?;
+        Some(self.calls(Call::Replace(Box::new(free))))
     }
 }

@@ -1,5 +1,7 @@
-//! The API server of the model world: one Lease, a version that every write must name, and a uid
-//! that no two Leases share. Comes in: calls. Goes out: answers. May touch: nothing.
+//! The API server of the model world: one Lease, a uid and a version that every replacement must
+//! name. As in Kubernetes, a replacement of what does not exist is a conflict if it names a uid,
+//! and a creation if it does not.
+//! Comes in: calls. Goes out: answers. May touch: nothing.
 
 use k8s_openapi::api::coordination::v1::Lease;
 
@@ -17,39 +19,56 @@ pub(super) enum Answer {
 
 #[derive(Default)]
 pub(super) struct Server {
-    pub(super) lease: Option<Lease>,
+    lease: Option<Lease>,
     writes: u64,
 }
 
 impl Server {
     pub(super) fn answer(&mut self, call: Call) -> Answer {
-        match (call, self.lease.take()) {
-            (Call::Read | Call::Replace(_), None) => Answer::NotFound,
-            (Call::Create(lease), None) => {
-                let uid = Some(format!("uid-{}", self.writes));
-                self.write(*lease, uid)
+        match (call, self.lease.clone()) {
+            (Call::Read, None) => Answer::NotFound,
+            (Call::Read, Some(lease)) => Answer::Lease(Box::new(lease)),
+            (Call::Create(lease), None) => self.write(*lease, None),
+            (Call::Replace(lease), None) if lease.metadata.uid.is_none() => {
+                self.write(*lease, None)
             }
-            (Call::Replace(lease), Some(old))
-                if lease.metadata.resource_version == old.metadata.resource_version =>
-            {
+            (Call::Replace(lease), Some(old)) if names(&lease, &old) => {
                 self.write(*lease, old.metadata.uid)
             }
-            (Call::Read, Some(old)) => {
-                self.lease = Some(old.clone());
-                Answer::Lease(Box::new(old))
-            }
-            (Call::Create(_) | Call::Replace(_), Some(old)) => {
-                self.lease = Some(old);
-                Answer::Conflict
-            }
+            (Call::Create(_), Some(_)) | (Call::Replace(_), _) => Answer::Conflict,
         }
+    }
+
+    /// Someone deletes the Lease; says whether there was one.
+    pub(super) fn delete(&mut self) -> bool {
+        self.lease.take().is_some()
+    }
+
+    /// Someone empties the holder's field by hand; says whether there was a holder.
+    pub(super) fn empty_the_holder(&mut self) -> bool {
+        let Some(mut lease) = self.lease.clone() else {
+            return false;
+        };
+        let spec = lease.spec.get_or_insert_default();
+        let holder = spec.holder_identity.replace(String::new());
+        let uid = lease.metadata.uid.clone();
+        self.write(lease, uid);
+        holder.is_some_and(|holder| !holder.is_empty())
     }
 
     fn write(&mut self, mut lease: Lease, uid: Option<String>) -> Answer {
         self.writes += 1;
-        lease.metadata.uid = uid;
+        lease.metadata.uid = uid.or_else(|| Some(format!("uid-{}", self.writes)));
         lease.metadata.resource_version = Some(self.writes.to_string());
         self.lease = Some(lease.clone());
         Answer::Lease(Box::new(lease))
     }
+}
+
+/// Whether a replacement names exactly the Lease that is there. What it leaves out it does not
+/// ask for.
+fn names(new: &Lease, old: &Lease) -> bool {
+    let (new, old) = (&new.metadata, &old.metadata);
+    let fits = |new: &Option<String>, old: &Option<String>| new.is_none() || new == old;
+    fits(&new.uid, &old.uid) && fits(&new.resource_version, &old.resource_version)
 }

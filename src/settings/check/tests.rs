@@ -19,43 +19,43 @@ fn in_a_pod() -> Surroundings {
         pod_namespace: Some("quorate-system".to_owned()),
         host_name: Some("node".to_owned()),
         nonce: 0xabc,
-        no_cluster: None,
     }
 }
 
+/// Checks with a cluster at hand.
+fn checked(flags: &[&str], around: &Surroundings) -> Result<Settings, Problems> {
+    check(&args(flags), around, Ok(())).map(|(settings, ())| settings)
+}
+
+fn named(Problems(problems): Problems) -> Vec<&'static str> {
+    problems.into_iter().map(|problem| problem.setting).collect()
+}
+
 fn problems(flags: &[&str], around: &Surroundings) -> Vec<&'static str> {
-    let Problems(problems) = check(&args(flags), around).unwrap_err();
-    problems
-        .into_iter()
-        .map(|problem| problem.setting)
-        .collect()
+    named(checked(flags, around).unwrap_err())
 }
 
 #[test]
 fn in_a_pod_nothing_needs_to_be_given() {
-    let settings = check(&args(&[]), &in_a_pod()).unwrap();
+    let settings = checked(&[], &in_a_pod()).unwrap();
     assert_eq!(settings.listen, "0.0.0.0:8080".parse().unwrap());
-    assert_eq!(settings.lease_name, "quorate");
-    assert_eq!(settings.lease_namespace, "quorate-system");
-    assert_eq!(settings.identity, "quorate-0_00000abc");
-    assert_eq!(settings.timing.lease_duration, Duration::from_secs(15));
-    assert_eq!(settings.timing.renew_deadline, Duration::from_secs(10));
-    assert_eq!(settings.timing.retry_period, Duration::from_secs(2));
+    assert_eq!(settings.election.lease_name, "quorate");
+    assert_eq!(settings.election.lease_namespace, "quorate-system");
+    assert_eq!(settings.election.identity, "quorate-0_00000abc");
+    assert_eq!(settings.election.timing.lease_duration, Duration::from_secs(15));
+    assert_eq!(settings.election.timing.renew_deadline, Duration::from_secs(10));
+    assert_eq!(settings.election.timing.retry_period, Duration::from_secs(2));
     assert_eq!(settings.shutdown_grace, Duration::from_secs(20));
     assert_eq!(settings.log_format, LogFormat::Json);
 }
 
 #[test]
 fn outside_a_pod_the_host_gives_the_name_and_the_user_gives_the_namespace() {
-    let around = Surroundings {
-        pod_name: None,
-        pod_namespace: None,
-        ..in_a_pod()
-    };
+    let around = Surroundings { pod_name: None, pod_namespace: None, ..in_a_pod() };
     assert_eq!(problems(&[], &around), ["--lease-namespace"]);
-    let settings = check(&args(&["--lease-namespace", "here"]), &around).unwrap();
-    assert_eq!(settings.identity, "node_00000abc");
-    assert_eq!(settings.lease_namespace, "here");
+    let settings = checked(&["--lease-namespace", "here"], &around).unwrap();
+    assert_eq!(settings.election.identity, "node_00000abc");
+    assert_eq!(settings.election.lease_namespace, "here");
 }
 
 #[test]
@@ -72,10 +72,6 @@ fn every_wrong_setting_is_reported_and_not_only_the_first() {
         "--retry-period=0s",
         "--shutdown-grace=2h",
     ];
-    let around = Surroundings {
-        no_cluster: Some("no file".to_owned()),
-        ..in_a_pod()
-    };
     let expected = [
         "--log-format",
         "--log-filter",
@@ -89,42 +85,46 @@ fn every_wrong_setting_is_reported_and_not_only_the_first() {
         "--shutdown-grace",
         "the Kubernetes cluster",
     ];
-    assert_eq!(problems(&flags, &around), expected);
+    let cluster: Result<(), String> = Err("no file".to_owned());
+    let refused = check(&args(&flags), &in_a_pod(), cluster);
+    assert_eq!(named(refused.unwrap_err()), expected);
 }
 
 #[test]
 fn times_that_could_make_two_leaders_are_refused() {
-    assert_eq!(
-        problems(&["--renew-deadline=15s"], &in_a_pod()),
-        ["--renew-deadline"]
-    );
-    assert_eq!(
-        problems(&["--retry-period=5001ms"], &in_a_pod()),
-        ["--retry-period"]
-    );
-    assert_eq!(
-        problems(&["--lease-duration=15500ms"], &in_a_pod()),
-        ["--lease-duration"]
-    );
-    let tight = [
-        "--lease-duration=2s",
-        "--renew-deadline=1s",
-        "--retry-period=500ms",
-    ];
-    assert!(check(&args(&tight), &in_a_pod()).is_ok());
+    for (flag, setting) in [
+        ("--renew-deadline=8001ms", "--renew-deadline"),
+        ("--retry-period=4001ms", "--retry-period"),
+        ("--lease-duration=10500ms", "--lease-duration"),
+    ] {
+        let flags = ["--lease-duration=10s", "--renew-deadline=8s"];
+        let mut flags: Vec<&str> =
+            flags.into_iter().filter(|it| !it.starts_with(setting)).collect();
+        flags.push(flag);
+        assert_eq!(problems(&flags, &in_a_pod()), [setting]);
+    }
+    let tight = ["--lease-duration=15s", "--renew-deadline=12s", "--retry-period=6s"];
+    assert!(checked(&tight, &in_a_pod()).is_ok());
+}
+
+#[test]
+fn a_grace_that_is_too_short_for_a_release_is_refused() {
+    // Three calls of half the renew deadline, and two seconds for the probe port.
+    assert_eq!(problems(&["--shutdown-grace=16999ms"], &in_a_pod()), ["--shutdown-grace"]);
+    assert!(checked(&["--shutdown-grace=17s"], &in_a_pod()).is_ok());
+}
+
+#[test]
+fn a_name_that_the_surroundings_give_is_checked_like_one_that_was_given() {
+    let around = Surroundings { pod_name: Some("two words".to_owned()), ..in_a_pod() };
+    assert_eq!(problems(&[], &around), ["--identity"]);
+    assert!(checked(&["--identity=mine"], &around).is_ok());
 }
 
 #[test]
 fn a_problem_names_the_flag_the_value_what_is_allowed_and_what_to_do() {
-    let problems = check(&args(&["--log-format=xml"]), &in_a_pod())
-        .unwrap_err()
-        .to_string();
-    for words in [
-        "--log-format",
-        "\"xml\"",
-        "must be json or text",
-        "leave it out",
-    ] {
+    let problems = checked(&["--log-format=xml"], &in_a_pod()).unwrap_err().to_string();
+    for words in ["--log-format", "\"xml\"", "must be json or text", "leave it out"] {
         assert!(problems.contains(words), "{words} is missing in {problems}");
     }
 }
