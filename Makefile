@@ -33,11 +33,11 @@ fmt: ## Format the code
 lint: prerequisites ## Check format and lints
 	@echo "== format and lints"
 	@$(CARGO) fmt --all --check
-	@$(CARGO) clippy --quiet --locked --workspace --all-targets -- --deny warnings
+	@$(CARGO) clippy --locked --workspace --all-targets -- --deny warnings
 
 unit: prerequisites ## Tests that need no cluster (seconds)
 	@echo "== unit tests"
-	@$(CARGO) test --quiet --locked --workspace --lib --bins --test cli --test docs --test election --test house_rules --test manifests
+	@$(CARGO) test --locked --workspace --lib --bins --test cli --test docs --test election --test house_rules --test manifests
 
 ##@ Tests on the real cluster
 .PHONY: stories cluster-test cluster-versions
@@ -46,11 +46,11 @@ stories: prerequisites ## The stories, on the local cluster (started if need be,
 	@$(CLUSTER) up
 	@$(CLUSTER) reset
 	@$(CLUSTER) images
-	@$(CARGO) test --quiet --locked --package quorate --test stories -- --test-threads 4
+	@$(CARGO) test --locked --package quorate --test stories -- --test-threads 4
 
 cluster-test: prerequisites ## The local cluster's own tests: they end the one that runs, and start others
 	@echo "== the local cluster comes, goes and survives crashes"
-	@$(CARGO) test --quiet --locked --package quorate-cluster --test lifecycle -- --test-threads 1
+	@$(CARGO) test --locked --package quorate-cluster --test lifecycle -- --test-threads 1
 
 cluster-versions: prerequisites ## The stories on every Kubernetes the local cluster knows (long)
 	@versions=$$($(CLUSTER) versions); for version in $$versions; do \

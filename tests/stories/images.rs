@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use quorate_cluster::settings::ETCD_VERSIONS;
+use quorate_cluster::settings::{COREDNS_VERSION, ETCD_VERSIONS};
 use quorate_harness::{Disturbs, catalog, pods, tell};
 use serde_json::json;
 
@@ -64,6 +64,26 @@ async fn the_operators_image_is_a_static_program_that_runs_as_nobody() -> Result
         story.pod_succeeds("version", Duration::from_mins(1)).await?;
         let said = story.kubectl(&["logs", "version"]).await?;
         ensure!(said.contains(env!("CARGO_PKG_VERSION")), "{said:?}");
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_images_of_the_cluster_itself_run_as_nobody_too() -> Result<()> {
+    tell("other-images", Disturbs::Nothing, async |story| {
+        for (name, image, command, expected) in [
+            ("coredns", catalog::COREDNS, ["/coredns", "-version"], COREDNS_VERSION),
+            ("versitygw", catalog::VERSITYGW, ["/usr/local/bin/versitygw", "--version"], "Version"),
+            ("busybox", catalog::BUSYBOX, ["/bin/id", "-u"], "65532"),
+            ("probe", catalog::PROBE, ["/probe", "--help"], "Upload an object"),
+        ] {
+            story.image(image).await?;
+            story.create_pod(pods::restricted(name, image, &command)).await?;
+            story.pod_succeeds(name, Duration::from_mins(1)).await?;
+            let said = story.kubectl(&["logs", name]).await?;
+            ensure!(said.contains(expected), "{image} says {said:?}");
+        }
         Ok(())
     })
     .await
