@@ -27,6 +27,7 @@ pub mod install;
 pub mod kubeconfig;
 pub mod kubectl;
 pub mod leftovers;
+pub mod locks;
 pub mod machine;
 pub mod network;
 pub mod parts;

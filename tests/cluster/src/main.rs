@@ -11,7 +11,7 @@ use quorate_cluster::images::catalog;
 use quorate_cluster::places::Places;
 use quorate_cluster::progress::say;
 use quorate_cluster::settings::{Choice, KUBERNETES_VERSIONS, Settings};
-use quorate_cluster::{demo, down, install, machine, processes, programs, reset, s3, up, volumes};
+use quorate_cluster::{demo, down, install, locks, machine, programs, reset, s3, up, volumes};
 
 /// A real single-node Kubernetes on this machine, for Quorate's demo and tests.
 #[derive(Parser)]
@@ -91,7 +91,7 @@ async fn run(arguments: Arguments) -> Result<()> {
         | Wish::Demo) => {
             machine::must_be_root()?;
             let _stories = takes_it_from_stories(&wish, &places)?;
-            let _lock = processes::lock(&places.lock(), || {
+            let _lock = locks::alone(&places.lock(), || {
                 say("  waiting for another quorate-cluster to finish");
             })?;
             // `down` removes whatever is there, so it has nothing to choose.
@@ -107,7 +107,7 @@ fn takes_it_from_stories(wish: &Wish, places: &Places) -> Result<Option<File>> {
     if !matches!(wish, Wish::Down | Wish::Reset) {
         return Ok(None);
     }
-    let lock = processes::lock(&places.stories_lock(), || {
+    let lock = locks::alone(&places.stories_lock(), || {
         say("  waiting for the stories that run on the cluster");
     })?;
     Ok(Some(lock))

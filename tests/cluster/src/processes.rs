@@ -5,7 +5,7 @@
 //! this tool at any moment, and a stranger's process is never taken for ours.
 
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -259,18 +259,4 @@ pub fn must_run(places: &Places, part: &str) -> Result<()> {
     Err(anyhow!("its log {} ends with:\n{last_words}", log.display())
         .context(format!("{part} has ended"))
         .context(Hopeless))
-}
-
-/// Waits for a lock that ends with this process, however it ends.
-///
-/// # Errors
-/// If the file cannot be made.
-pub fn lock(path: &Path, waiting: impl FnOnce()) -> Result<File> {
-    std::fs::create_dir_all(path.parent().unwrap_or(Path::new("/")))?;
-    let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
-    if file.try_lock().is_err() {
-        waiting();
-        file.lock().with_context(|| format!("cannot lock {}", path.display()))?;
-    }
-    Ok(file)
 }

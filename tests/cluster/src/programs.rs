@@ -12,7 +12,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 
 use crate::places::Places;
 use crate::progress::{Step, say};
-use crate::{command, go, processes};
+use crate::{command, go, locks};
 
 /// How the names of folders begin in which something is being built.
 const UNFINISHED: &str = ".building-";
@@ -85,7 +85,7 @@ impl Source {
         if ready.exists() {
             return Ok(ready);
         }
-        let _lock = processes::lock(&places.programs().join(".lock"), || {
+        let _lock = locks::alone(&places.programs().join(".lock"), || {
             say(&format!("  waiting for another process that builds {}", self.title));
         })?;
         if !ready.exists() {

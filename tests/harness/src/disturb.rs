@@ -48,29 +48,12 @@ impl Story {
         stop(processes::of_part(&self.places, part))
     }
 
-    /// Ends a part at once (SIGKILL). `quorate-cluster up` starts it again.
-    ///
-    /// # Errors
-    /// If it does not run.
-    pub async fn kill_part(&self, part: &str) -> Result<()> {
-        processes::must_run(&self.places, part)?;
-        processes::kill(&processes::of_part(&self.places, part)).await
-    }
-
     /// Stops the processes of a pod's containers; the sandbox itself goes on.
     ///
     /// # Errors
     /// If the pod has no running process.
     pub fn stop_pod(&self, pod: &Pod) -> Result<Stopped> {
         stop(processes_of(pod)?)
-    }
-
-    /// Ends the processes of a pod's containers at once, behind Kubernetes' back.
-    ///
-    /// # Errors
-    /// If the pod has no running process.
-    pub async fn kill_pod_processes(&self, pod: &Pod) -> Result<()> {
-        processes::kill(&processes_of(pod)?).await
     }
 
     /// Cuts a pod's network: to and from other pods, Services and the node.

@@ -1,7 +1,7 @@
 //! A story: one test on the real cluster, with a namespace of its own and an end that leaves nothing.
 
 use std::any::Any;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use kube::{Api, Client, Resource};
 use quorate_cluster::kubectl::Kubectl;
 use quorate_cluster::places::Places;
 use quorate_cluster::settings::{Choice, Settings};
-use quorate_cluster::{images, kubeconfig, processes, s3, wait};
+use quorate_cluster::{images, kubeconfig, locks, s3, wait};
 use serde_json::json;
 
 use crate::diagnosis;
@@ -120,7 +120,7 @@ impl Story {
     /// # Errors
     /// If it cannot be built or imported.
     pub async fn image(&self, name: &str) -> Result<()> {
-        let _lock = processes::lock(&self.places.lock(), || ())?;
+        let _lock = locks::alone(&self.places.lock(), || ())?;
         images::catalog::image(name, &self.places).await?.import(&self.places).await.map(drop)
     }
 
@@ -129,7 +129,7 @@ impl Story {
     /// # Errors
     /// If it does not become ready.
     pub async fn s3(&self) -> Result<s3::S3> {
-        let _lock = processes::lock(&self.places.lock(), || ())?;
+        let _lock = locks::alone(&self.places.lock(), || ())?;
         s3::ensure(&self.settings, &self.places).await
     }
 
@@ -160,10 +160,7 @@ impl Story {
 async fn take_lock(places: &Places, disturbs: Disturbs) -> Result<File> {
     let path = places.stories_lock();
     tokio::task::spawn_blocking(move || {
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder)?;
-        }
-        let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path)?;
+        let file = locks::open(&path)?;
         match disturbs {
             Disturbs::Nothing => file.lock_shared()?,
             Disturbs::Everything => file.lock()?,
