@@ -28,7 +28,9 @@ pub enum Command {
     /// account of the pod. Several replicas may run; the one that holds the Lease leads.
     /// A second signal ends the process at once.
     Run(Box<RunArgs>),
-    /// Write this release's custom resource definitions as YAML
+    /// Write this release's custom resource definitions as YAML, or check a cluster's
+    ///
+    /// Before an upgrade, try: quorate crds --check
     Crds(CrdsArgs),
     /// Write the manifests that install this release as YAML
     ///
@@ -89,6 +91,10 @@ pub struct CrdsArgs {
     /// Write one file for each definition into this folder, instead of all to stdout.
     #[arg(long, value_name = "DIR")]
     pub write: Option<PathBuf>,
+    /// Write nothing; compare the definitions of the current cluster with these, and refuse (exit
+    /// code 1) what would strand its data.
+    #[arg(long, conflicts_with = "write")]
+    pub check: bool,
 }
 
 /// The flags of `quorate manifests`.

@@ -3,5 +3,6 @@
 //! May touch: client libraries and clocks. No decision is made here, and no wing is known.
 
 pub(crate) mod clock;
+pub(crate) mod definitions;
 pub(crate) mod kube;
 pub(crate) mod lease;

@@ -46,11 +46,28 @@ fn version_is_told_to_people_and_to_programs() {
 }
 
 #[test]
-fn crds_says_that_there_are_none_yet_and_succeeds() {
-    let output = finished(&["crds"]);
-    assert!(output.status.success());
-    assert_eq!(text(&output.stdout), "");
-    assert!(text(&output.stderr).contains("defines no custom resources yet"));
+fn crds_prints_what_is_in_crds_and_writes_the_same_into_a_folder() {
+    let there = concat!(env!("CARGO_MANIFEST_DIR"), "/crds");
+    let folder = folder();
+    let output = finished(&["crds", "--write", folder.to_str().unwrap()]);
+    assert!(output.status.success(), "{output:?}");
+    let printed = finished(&["crds"]);
+    let printed = text(&printed.stdout);
+    let mut files = 0;
+    for file in fs::read_dir(there).unwrap() {
+        let file = file.unwrap();
+        let words = fs::read_to_string(file.path()).unwrap();
+        assert!(fs::read_to_string(folder.join(file.file_name())).unwrap() == words);
+        assert!(printed.contains(&words), "{:?} was not printed", file.file_name());
+        files += 1;
+    }
+    assert_eq!(files, 5);
+}
+
+#[test]
+fn crds_cannot_check_and_write_at_once() {
+    let output = finished(&["crds", "--check", "--write", "somewhere"]);
+    assert_eq!(output.status.code(), Some(2));
 }
 
 #[test]

@@ -3,12 +3,105 @@
 //! May touch: k8s-openapi types only. `quorate crds` and the drift test both read this one list.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+pub mod live;
 
-/// Every definition of this release. A new kind is one more entry here.
+use std::collections::BTreeMap;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceConversion, CustomResourceDefinition, CustomResourceValidation, JSONSchemaProps,
+    JSONSchemaPropsOrArray, JSONSchemaPropsOrBool, ServiceReference, WebhookClientConfig,
+    WebhookConversion,
+};
+
+use serde_json::Value;
+
+use crate::api::kinds::{self, Kind};
+use crate::api::names;
+
+/// Every definition of this release, as it is installed.
 #[must_use]
 pub fn all() -> Vec<CustomResourceDefinition> {
-    Vec::new()
+    let mut definitions = with_titles();
+    for version in definitions.iter_mut().flat_map(|definition| &mut definition.spec.versions) {
+        let schema = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut());
+        schema.into_iter().for_each(strip);
+    }
+    definitions
+}
+
+/// The same with the titles and examples that the checks speak with. `kubectl explain` does not
+/// show them, and a definition must stay small enough for `kubectl apply`.
+pub(crate) fn with_titles() -> Vec<CustomResourceDefinition> {
+    kinds::ALL.into_iter().map(merged).collect()
+}
+
+fn strip(schema: &mut JSONSchemaProps) {
+    schema.title = None;
+    schema.example = None;
+    schema.properties.iter_mut().flat_map(BTreeMap::values_mut).for_each(strip);
+    if let Some(JSONSchemaPropsOrArray::Schema(items)) = &mut schema.items {
+        strip(items);
+    }
+    if let Some(JSONSchemaPropsOrBool::Schema(values)) = &mut schema.additional_properties {
+        strip(values);
+    }
+}
+
+/// One definition with all versions of a kind, the hub stored.
+fn merged(kind: &Kind) -> CustomResourceDefinition {
+    let mut whole = kind.hub().definition();
+    whole.spec.versions = kind
+        .versions
+        .iter()
+        .flat_map(|version| version.definition().spec.versions)
+        .map(|mut version| {
+            version.storage = version.name == kind.hub().name;
+            if let Some(schema) = version.schema.as_mut() {
+                add_rules(schema, (kind.rules)());
+                forbid_null_status(schema);
+            }
+            version
+        })
+        .collect();
+    if kind.versions.len() > 1 {
+        whole.spec.conversion = Some(by_webhook());
+    }
+    whole
+}
+
+/// Rules over the whole object stand at the root of the schema.
+fn add_rules(schema: &mut CustomResourceValidation, rules: Value) {
+    if let Some(root) = schema.open_api_v3_schema.as_mut() {
+        root.x_kubernetes_validations = serde_json::from_value(rules).ok();
+    }
+}
+
+/// A status is there or not there; the derive would also let it be null.
+fn forbid_null_status(schema: &mut CustomResourceValidation) {
+    let root = schema.open_api_v3_schema.as_mut();
+    let status = root.and_then(|root| root.properties.as_mut()).and_then(|it| it.get_mut("status"));
+    if let Some(status) = status {
+        status.nullable = None;
+    }
+}
+
+/// Who converts. The bundle of authorities is not here: the operator puts it in, and only that.
+fn by_webhook() -> CustomResourceConversion {
+    CustomResourceConversion {
+        strategy: "Webhook".to_owned(),
+        webhook: Some(WebhookConversion {
+            client_config: Some(WebhookClientConfig {
+                service: Some(ServiceReference {
+                    namespace: names::NAMESPACE.to_owned(),
+                    name: names::WEBHOOK_SERVICE.to_owned(),
+                    path: Some(names::CONVERT_PATH.to_owned()),
+                    port: Some(names::WEBHOOK_SERVICE_PORT),
+                }),
+                ..WebhookClientConfig::default()
+            }),
+            conversion_review_versions: vec!["v1".to_owned()],
+        }),
+    }
 }
 
 /// The name of the file that holds one definition, such as `things.example.org.yaml`.

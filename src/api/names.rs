@@ -23,6 +23,13 @@ pub const READY_PATH: &str = "/readyz";
 /// The measurements, as `OpenMetrics` text.
 pub const METRICS_PATH: &str = "/metrics";
 
+/// The Service in front of the webhooks.
+pub const WEBHOOK_SERVICE: &str = "quorate-webhook";
+/// The port of that Service.
+pub const WEBHOOK_SERVICE_PORT: i32 = 443;
+/// Where conversion reviews go.
+pub const CONVERT_PATH: &str = "/convert";
+
 /// The variable through which a pod learns its own name.
 pub const POD_NAME_VARIABLE: &str = "POD_NAME";
 /// The variable through which a pod learns its own namespace.
@@ -31,6 +38,20 @@ pub const POD_NAMESPACE_VARIABLE: &str = "POD_NAMESPACE";
 /// On a Lease that its holder let go of after it had stopped leading; the value is the uid of that
 /// very Lease.
 pub const RELEASED_ANNOTATION: &str = "quorate.appdelivery.cncf.io/released";
+
+/// The API group of etcd's kinds.
+pub const ETCD_GROUP: &str = "etcd.appdelivery.cncf.io";
+/// The API group of the example application.
+pub const APP_GROUP: &str = "example-app.appdelivery.cncf.io";
+
+/// The most characters that the name of an EtcdCluster may have: what is named after it gets a
+/// dash and up to ten more, and 63 is the most that a Service or a label can take.
+pub const MOST_NAME: usize = 52;
+/// The most characters that the name of an ExampleApp may have: its EtcdCluster is named after it,
+/// and what is named after that one needs room, too.
+pub const MOST_APP_NAME: usize = 40;
+/// The most characters that the name of an EtcdMember may have: its pod's host name is the same.
+pub const MOST_MEMBER_NAME: usize = 63;
 
 /// The recommended label for an application's name; the only one that selectors use, because a
 /// selector can never change.
@@ -60,6 +81,12 @@ pub fn is_dns_label(text: &str) -> bool {
 #[must_use]
 pub fn is_dns_subdomain(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(is_dns_part)
+}
+
+/// Whether Kubernetes takes `text` as the name of a Service: a label that begins with a letter.
+#[must_use]
+pub fn is_dns_1035(text: &str) -> bool {
+    is_dns_label(text) && text.bytes().next().is_some_and(|byte| byte.is_ascii_lowercase())
 }
 
 fn is_dns_part(text: &str) -> bool {

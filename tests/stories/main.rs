@@ -5,6 +5,7 @@
 
 #![expect(clippy::large_futures, reason = "a story is one long future, and there are few of them")]
 
+mod api;
 mod disturbances;
 mod images;
 mod kubectl;
@@ -12,3 +13,13 @@ mod network;
 mod operator;
 mod security;
 mod storage;
+
+/// The cases that are also tried in memory.
+#[path = "../support/rule_cases.rs"]
+#[allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+mod rule_cases;

@@ -1,0 +1,89 @@
+//! Rules that several kinds share.
+//! Comes in: blocks of a spec and their place. Goes out: findings.
+//! May touch: the vocabulary of `api`.
+#![deny(clippy::disallowed_types, clippy::disallowed_methods)]
+
+pub(crate) mod backup;
+pub(crate) mod pod;
+pub(crate) mod version;
+pub(crate) mod volume;
+
+use serde_json::Value;
+
+use super::{Findings, release::Ability};
+use crate::api::check::Facts;
+use crate::api::field::{Field, Wire};
+use crate::api::{bytes, names};
+
+/// An object in the hub's words.
+#[derive(Debug, Default)]
+pub(crate) struct Said<Spec, Status> {
+    pub(crate) name: String,
+    pub(crate) spec: Spec,
+    pub(crate) status: Status,
+}
+
+impl<Spec: Wire + Default, Status: Wire + Default> Said<Spec, Status> {
+    pub(crate) fn read(object: &Value) -> Self {
+        let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        Self {
+            name: name.to_owned(),
+            spec: Field::of(object.get("spec")).or_empty(),
+            status: Field::of(object.get("status")).or_empty(),
+        }
+    }
+}
+
+/// The name must leave room for what is named after it.
+pub(crate) fn name(name: &str, most: usize, findings: &mut Findings) {
+    let length = name.chars().count();
+    if length > most {
+        findings.invalid(
+            "metadata.name",
+            format!(
+                "must have at most {most} characters, and has {length}: Services and Pods are \
+                 named after it; choose a shorter name"
+            ),
+        );
+    } else if !name.is_empty() && !names::is_dns_1035(name) {
+        let dashed = name.to_ascii_lowercase().replace(['.', '_', ' '], "-");
+        let offer = if names::is_dns_1035(&dashed) { dashed } else { "main".to_owned() };
+        findings.invalid(
+            "metadata.name",
+            format!(
+                "must begin with a letter and have only lower case letters, digits and dashes, \
+                 such as \"{offer}\": Services and Pods are named after it"
+            ),
+        );
+    }
+}
+
+/// Whether a field says anything. Null does not: the apiserver drops it.
+pub(crate) const fn is_said<T>(field: &Field<T>) -> bool {
+    !matches!(field, Field::Absent | Field::Null)
+}
+
+/// A size in bytes, if it is one.
+pub(crate) fn size(text: Option<&str>) -> Option<u64> {
+    text.and_then(bytes::parse)
+}
+
+/// Refuses an object that nothing could be done with.
+pub(crate) fn kind_needs(ability: Ability, facts: &Facts<'_>, findings: &mut Findings) {
+    if let Some(lack) = facts.can.lack(ability) {
+        findings.forbidden("spec", format!("{lack}; this kind of object has no use yet"));
+    }
+}
+
+/// Refuses what `given` asks for if no controller of this release does it.
+pub(crate) fn needs(
+    ability: Ability,
+    given: bool,
+    place: &str,
+    facts: &Facts<'_>,
+    findings: &mut Findings,
+) {
+    if let Some(lack) = facts.can.lack(ability).filter(|_| given) {
+        findings.forbidden(place, format!("{lack}; leave it out"));
+    }
+}

@@ -1,0 +1,83 @@
+//! Rules about volumes: large enough, never smaller than before, never of another class.
+//! Comes in: the sizes and classes as they were and shall be. Goes out: findings.
+//! May touch: the vocabulary of `api`.
+#![deny(clippy::disallowed_types, clippy::disallowed_methods)]
+
+use super::{is_said, size};
+use crate::api::bytes;
+use crate::api::check::Findings;
+use crate::api::field::Field;
+use crate::api::texts::{ObjectName, VolumeSize};
+
+/// etcd sets aside 64 MiB for each piece of its log before it has written anything.
+const LEAST: u64 = 300 * 1024 * 1024;
+
+/// What a user says about the volumes of members.
+pub(crate) struct Volume<'a> {
+    pub(crate) size: &'a Field<VolumeSize>,
+    pub(crate) class: &'a Field<ObjectName>,
+}
+
+/// Where it is said, and what is made anew if it must be otherwise.
+pub(crate) struct Where {
+    pub(crate) size: &'static str,
+    pub(crate) class: &'static str,
+    pub(crate) kind: &'static str,
+}
+
+/// Volumes grow, and nothing else.
+pub(crate) fn volume(
+    was: Option<&Volume<'_>>,
+    is: &Volume<'_>,
+    at: &Where,
+    findings: &mut Findings,
+) {
+    let wanted = size(is.size.known().map(VolumeSize::as_str));
+    if wanted.is_some_and(|bytes| bytes < LEAST) {
+        findings.invalid(
+            at.size,
+            "must be at least 300Mi: etcd sets space aside for its log before it writes anything",
+        );
+    }
+    let Some(was) = was else { return };
+    let had = size(was.size.known().map(VolumeSize::as_str));
+    match (had, wanted) {
+        (Some(had), Some(wanted)) if wanted < had => findings.forbidden(
+            at.size,
+            format!(
+                "may not shrink from {} to {}: a volume cannot be made smaller; restore a backup \
+                 into a new {} instead",
+                bytes::words(had),
+                bytes::words(wanted),
+                at.kind,
+            ),
+        ),
+        (Some(had), None) if !is_said(is.size) => findings.forbidden(
+            at.size,
+            format!(
+                "may not be removed: the volumes have {}; leave it as it is",
+                bytes::words(had)
+            ),
+        ),
+        (Some(_) | None, Some(_) | None) => {}
+    }
+    class(was.class, is.class, at, findings);
+}
+
+fn class(was: &Field<ObjectName>, is: &Field<ObjectName>, at: &Where, findings: &mut Findings) {
+    if was.known() == is.known() || matches!(is, Field::Misfit(_)) {
+        return;
+    }
+    let stays = was.known().map_or_else(
+        || "the default class of that time".to_owned(),
+        |class| format!("\"{class}\""),
+    );
+    findings.forbidden(
+        at.class,
+        format!(
+            "may not be changed: the volumes stay in {stays}; restore a backup into a new {} \
+             instead",
+            at.kind
+        ),
+    );
+}

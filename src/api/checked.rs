@@ -1,0 +1,63 @@
+//! A value that has passed every check, and cannot be had in any other way.
+//! Comes in: objects as they are stored. Goes out: closed types without a maybe.
+//! May touch: the kinds of `api`. Controllers take a `Checked<_>` and never the API type: an object
+//! that slipped past the webhook stops here, with the same sentences.
+#![deny(clippy::disallowed_types, clippy::disallowed_methods)]
+
+use std::ops::Deref;
+
+use serde_json::Value;
+
+use crate::api::check::{Facts, Findings, Verdict, check};
+use crate::api::kinds::Kind;
+
+/// A `T` that was read from an object without a fault.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Checked<T>(T);
+
+impl<T> Deref for Checked<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+/// What can be read from an object of a kind.
+pub trait Readable: Sized {
+    /// The kind of the objects.
+    fn kind() -> &'static Kind;
+
+    /// The value, from an object that has passed the checks. What is still in the way is a finding.
+    ///
+    /// # Errors
+    /// If the object says something that the checks let pass and this cannot take.
+    fn read(object: &Value) -> Result<Self, Unread>;
+}
+
+/// What could not be read after all.
+#[derive(Debug)]
+pub struct Unread {
+    /// Where, in the hub, such as `spec.placement.affinity`.
+    pub path: &'static str,
+    /// What was expected.
+    pub wanted: &'static str,
+}
+
+impl<T: Readable> Checked<T> {
+    /// Reads an object in the hub's version. Only what stands in it counts, not how it came there.
+    ///
+    /// # Errors
+    /// With everything that is wrong with the object.
+    pub fn read(object: &Value, facts: &Facts<'_>) -> Result<Self, Verdict> {
+        let verdict = check(T::kind(), None, object, facts);
+        if !verdict.allows() {
+            return Err(verdict);
+        }
+        T::read(object).map(Self).map_err(|Unread { path, wanted }| {
+            let mut findings = Findings::default();
+            findings.invalid(path, format!("must be {wanted}"));
+            Verdict::of(findings, object)
+        })
+    }
+}

@@ -1,0 +1,65 @@
+//! Conditions: what is the case with an object, as every tool of the ecosystem reads it.
+//! Comes in: nothing. Goes out: the block, and the words for its types.
+//! May touch: `shape`, `texts`.
+#![deny(clippy::disallowed_types, clippy::disallowed_methods)]
+
+use crate::api::field::WIDEST;
+use crate::api::shape::{choice, shape, text};
+use crate::api::texts::{Sentence, Time};
+
+text! {
+    /// The type of a condition.
+    pub struct ConditionType;
+    { "type": "string", "minLength": 1, "maxLength": 63, "pattern": "^[A-Z][A-Za-z0-9]*$" }
+}
+
+text! {
+    /// The reason of a condition: one word.
+    pub struct Reason;
+    { "type": "string", "minLength": 1, "maxLength": 63, "pattern": "^[A-Z][A-Za-z0-9]*$" }
+}
+
+choice! {
+    /// Whether a condition holds.
+    pub enum ConditionStatus {
+        /// It holds.
+        True = "True",
+        /// It does not hold.
+        False = "False",
+        /// It could not be found out.
+        Unknown = "Unknown",
+    }
+}
+
+shape! {
+    /// One thing that is, is not, or may be the case.
+    #[schemars(extend("required" = ["type", "status", "lastTransitionTime", "reason", "message"]))]
+    pub struct Condition {
+        /// What it is about, such as `Ready`.
+        kind as "type": ConditionType,
+        /// Whether it holds: `True`, `False`, or `Unknown`.
+        status: ConditionStatus,
+        /// The generation of the spec that this was said about.
+        #[schemars(range(min = 0, max = WIDEST))]
+        observed_generation: i64,
+        /// Since when it is so.
+        last_transition_time: Time,
+        /// Why, in one word.
+        reason: Reason,
+        /// Why, in a sentence: what is waited for, since when, what comes next, what you can do.
+        message: Sentence,
+    }
+}
+
+/// All is as the spec says.
+pub const READY: &str = "Ready";
+/// The cluster serves reads and writes.
+pub const AVAILABLE: &str = "Available";
+/// The operator leaves the object alone.
+pub const PAUSED: &str = "Paused";
+/// Work goes on.
+pub const RECONCILING: &str = "Reconciling";
+/// A person is needed.
+pub const STALLED: &str = "Stalled";
+/// Too few members are left to agree.
+pub const QUORUM_LOST: &str = "QuorumLost";

@@ -1,0 +1,56 @@
+//! What a spoke must know: how its parts become the hub's, and how the hub's become its own.
+//! Comes in: JSON. Goes out: JSON in the other version, as far as that version can say it.
+//! May touch: `field`. The functions themselves are typed and stand with each kind.
+#![deny(clippy::disallowed_types, clippy::disallowed_methods)]
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::api::field::Wire;
+
+/// A part of an object that differs between versions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// What is wanted.
+    Spec,
+    /// What is.
+    Status,
+}
+
+impl Part {
+    pub(super) const ALL: [Self; 2] = [Self::Spec, Self::Status];
+
+    /// Its key in the object.
+    pub(crate) const fn key(self) -> &'static str {
+        match self {
+            Self::Spec => "spec",
+            Self::Status => "status",
+        }
+    }
+}
+
+/// A part in an older version. Both ways are total, take every field apart by name, and invent
+/// nothing; what they leave out is kept by the caller, who compares.
+pub(crate) trait Spoke: Wire + Serialize {
+    /// The same part in the hub.
+    type Hub: Wire + Serialize;
+
+    /// What this says, in the hub's words.
+    fn up(self) -> Self::Hub;
+
+    /// What the hub says, as far as this version has words for it.
+    fn down(hub: Self::Hub) -> Self;
+}
+
+/// A conversion of one part.
+pub(crate) type Turn = fn(&Value) -> Value;
+
+/// Up and down for one part, over JSON.
+pub(crate) fn turn<S: Spoke>() -> (Turn, Turn) {
+    (|said| through::<S, _>(said, S::up), |said| through::<S::Hub, _>(said, S::down))
+}
+
+fn through<From: Wire, To: Serialize>(said: &Value, change: fn(From) -> To) -> Value {
+    let turned = From::read(said).and_then(|part| serde_json::to_value(change(part)).ok());
+    turned.unwrap_or_else(|| Value::Object(Map::new()))
+}

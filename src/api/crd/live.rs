@@ -1,0 +1,172 @@
+//! The definitions that a cluster has, beside those of this release.
+//! Comes in: both, as objects. Goes out: what differs, and what would strand data.
+//! May touch: Kubernetes' types. A definition that loses a version in which objects are stored
+//! makes them unreadable; one that loses its conversion makes the next write of each object wrong.
+#![deny(clippy::disallowed_types, clippy::disallowed_methods)]
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, CustomResourceDefinitionVersion,
+};
+
+/// What is said about one definition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remark {
+    /// The definition's name.
+    pub definition: String,
+    /// How grave it is.
+    pub weight: Weight,
+    /// What it is, and what to do.
+    pub words: String,
+}
+
+/// How grave a remark is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weight {
+    /// All is as this release has it.
+    Fine,
+    /// Something differs, and applying the release's definitions mends it.
+    Differs,
+    /// Data would be stranded or spoiled: this release must not be installed as it is.
+    Strands,
+}
+
+/// Compares one definition of this release with what the cluster has under its name.
+#[must_use]
+pub fn compare(
+    ours: &CustomResourceDefinition,
+    live: Option<&CustomResourceDefinition>,
+) -> Vec<Remark> {
+    let definition = ours.metadata.name.clone().unwrap_or_default();
+    let remark = |weight, words: String| Remark { definition: definition.clone(), weight, words };
+    let Some(live) = live else {
+        return vec![remark(Weight::Differs, "is not installed; apply crds/".to_owned())];
+    };
+    let mut remarks = Vec::new();
+    for stranded in stranded(ours, live) {
+        remarks.push(remark(
+            Weight::Strands,
+            format!(
+                "objects may still be stored as {stranded}, which this release does not have: they \
+                 could no longer be read; install the release before this one, let it migrate them, \
+                 and wait until status.storedVersions no longer names {stranded}"
+            ),
+        ));
+    }
+    if lost_conversion(ours, live) {
+        remarks.push(remark(
+            Weight::Strands,
+            "has several versions and no conversion by webhook: every write changes the version's \
+             name and not the object; apply crds/ before anybody writes"
+                .to_owned(),
+        ));
+    }
+    if remarks.is_empty() && !same(ours, live) {
+        remarks.push(remark(Weight::Differs, "differs from this release; apply crds/".to_owned()));
+    }
+    if remarks.is_empty() {
+        remarks.push(remark(Weight::Fine, "is that of this release".to_owned()));
+    }
+    remarks
+}
+
+/// Versions in which objects may be stored, and which this release does not have.
+fn stranded(ours: &CustomResourceDefinition, live: &CustomResourceDefinition) -> Vec<String> {
+    let stored = live.status.as_ref().and_then(|status| status.stored_versions.clone());
+    let known = |name: &String| ours.spec.versions.iter().any(|version| version.name == *name);
+    stored.unwrap_or_default().into_iter().filter(|name| !known(name)).collect()
+}
+
+fn lost_conversion(ours: &CustomResourceDefinition, live: &CustomResourceDefinition) -> bool {
+    let strategy = |definition: &CustomResourceDefinition| {
+        let conversion = definition.spec.conversion.as_ref();
+        conversion.map_or_else(|| "None".to_owned(), |conversion| conversion.strategy.clone())
+    };
+    strategy(ours) == "Webhook" && strategy(live) != "Webhook" && live.spec.versions.len() > 1
+}
+
+/// Whether both say the same. The bundle of authorities is put in at run time, and does not count.
+fn same(ours: &CustomResourceDefinition, live: &CustomResourceDefinition) -> bool {
+    let plain = |definition: &CustomResourceDefinition| {
+        let mut spec = definition.spec.clone();
+        let client = spec
+            .conversion
+            .as_mut()
+            .and_then(|conversion| conversion.webhook.as_mut())
+            .and_then(|webhook| webhook.client_config.as_mut());
+        if let Some(client) = client {
+            client.ca_bundle = None;
+        }
+        if spec.conversion.as_ref().is_some_and(|conversion| conversion.webhook.is_none()) {
+            spec.conversion = None;
+        }
+        spec.names.list_kind = None;
+        spec.preserve_unknown_fields = None;
+        spec.versions.iter_mut().for_each(sorted);
+        spec
+    };
+    plain(ours) == plain(live)
+}
+
+/// The apiserver keeps the order of lists that mean the same in any order; we compare them sorted.
+fn sorted(version: &mut CustomResourceDefinitionVersion) {
+    if let Some(fields) = version.selectable_fields.as_mut() {
+        fields.sort_by(|one, other| one.json_path.cmp(&other.json_path));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::crd;
+    use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinitionStatus;
+
+    fn clusters() -> CustomResourceDefinition {
+        crd::all().remove(0)
+    }
+
+    fn stored(versions: &[&str]) -> CustomResourceDefinition {
+        let mut live = clusters();
+        live.status = Some(CustomResourceDefinitionStatus {
+            stored_versions: Some(versions.iter().map(ToString::to_string).collect()),
+            ..CustomResourceDefinitionStatus::default()
+        });
+        live
+    }
+
+    fn weight(live: Option<&CustomResourceDefinition>) -> Weight {
+        compare(&clusters(), live).remove(0).weight
+    }
+
+    #[test]
+    fn the_definitions_of_this_release_are_fine_with_and_without_a_bundle() {
+        let mut live = stored(&["v1"]);
+        assert_eq!(weight(Some(&live)), Weight::Fine);
+        let webhook = live.spec.conversion.as_mut().unwrap().webhook.as_mut().unwrap();
+        let client = webhook.client_config.as_mut().unwrap();
+        client.ca_bundle = Some(k8s_openapi::ByteString(b"a bundle".to_vec()));
+        assert_eq!(weight(Some(&live)), Weight::Fine);
+    }
+
+    #[test]
+    fn a_version_that_is_still_stored_and_no_longer_known_strands_data() {
+        let remarks = compare(&clusters(), Some(&stored(&["v1alpha0", "v1"])));
+        assert_eq!(remarks.len(), 1);
+        assert_eq!(remarks[0].weight, Weight::Strands);
+        assert!(remarks[0].words.contains("v1alpha0"), "{}", remarks[0].words);
+    }
+
+    #[test]
+    fn a_definition_without_its_conversion_spoils_data() {
+        let mut live = stored(&["v1"]);
+        live.spec.conversion = None;
+        assert_eq!(weight(Some(&live)), Weight::Strands);
+    }
+
+    #[test]
+    fn what_is_missing_or_older_is_only_a_difference() {
+        assert_eq!(weight(None), Weight::Differs);
+        let mut live = stored(&["v1"]);
+        live.spec.names.short_names = None;
+        assert_eq!(weight(Some(&live)), Weight::Differs);
+    }
+}

@@ -1,0 +1,115 @@
+//! Rules about where a cluster's data is and how large it may grow.
+//! Comes in: a cluster. Goes out: findings. May touch: the shared rules.
+#![deny(clippy::disallowed_types, clippy::disallowed_methods)]
+
+use super::{Cluster, storage_of};
+use crate::api::bytes;
+use crate::api::check::Findings;
+use crate::api::check::rules::volume::{Volume, Where, volume};
+use crate::api::check::rules::{is_said, size};
+use crate::api::etcd_cluster::v1::{AutoCompaction, CompactionMode, Medium, Options, Storage};
+use crate::api::field::Field;
+use crate::api::texts::{Size, VolumeSize};
+
+const MEBI: u64 = 1024 * 1024;
+/// Beyond this etcd itself warns: it keeps the whole index in memory and reads all of it at start.
+const MOST_QUOTA: u64 = 8 * 1024 * MEBI;
+const LEAST_QUOTA: u64 = 16 * MEBI;
+
+const VOLUME: Where =
+    Where { size: "spec.storage.size", class: "spec.storage.className", kind: "EtcdCluster" };
+
+/// The disks, or the memory, and no change from one to the other.
+pub(super) fn storage(old: Option<&Cluster>, new: &Cluster, findings: &mut Findings) {
+    let (was, now) = (old.map(storage_of), storage_of(new));
+    let before = was.as_ref().map(volume_of);
+    volume(before.as_ref(), &volume_of(&now), &VOLUME, findings);
+    if now.medium.known() == Some(&Medium::Memory) {
+        findings.warn(
+            "`spec.storage.medium` \"Memory\": the data is lost when a majority of pods is gone",
+        );
+    }
+    let Some(was) = was else { return };
+    let medium = |field: &Field<Medium>| field.known().copied().unwrap_or(Medium::Disk);
+    if medium(&was.medium) != medium(&now.medium) {
+        findings.forbidden(
+            "spec.storage.medium",
+            format!(
+                "may not be changed from \"{}\"; restore a backup into a new EtcdCluster instead",
+                medium(&was.medium),
+            ),
+        );
+    }
+}
+
+fn volume_of(storage: &Storage) -> Volume<'_> {
+    Volume { size: &storage.size, class: &storage.class_name }
+}
+
+/// Settings of etcd must go together, and fit the disk.
+pub(super) fn options(new: &Cluster, findings: &mut Findings) {
+    let Some(options) = new.spec.options.known() else { return };
+    let Options {
+        quota,
+        auto_compaction,
+        snapshot_count: _,
+        heartbeat_milliseconds,
+        election_milliseconds,
+    } = options;
+    quota_fits(quota, new, findings);
+    compaction(&auto_compaction.clone().or_empty(), findings);
+    let pair = heartbeat_milliseconds.known().zip(election_milliseconds.known());
+    if let Some((heartbeat, election)) = pair {
+        let least = heartbeat.saturating_mul(5);
+        if *election < least {
+            findings.invalid(
+                "spec.options.electionMilliseconds",
+                format!(
+                    "must be at least {least}: five times `spec.options.heartbeatMilliseconds`, \
+                     or a late heartbeat ends the leader"
+                ),
+            );
+        }
+    }
+}
+
+fn quota_fits(quota: &Field<Size>, new: &Cluster, findings: &mut Findings) {
+    let place = "spec.options.quota";
+    let Some(quota) = size(quota.known().map(Size::as_str)) else { return };
+    if quota > MOST_QUOTA {
+        return findings.invalid(place, "must be at most 8Gi: etcd is made for no more");
+    }
+    if quota < LEAST_QUOTA {
+        return findings.invalid(place, "must be at least 16Mi, or the first writes fill it");
+    }
+    let Some(disk) = size(storage_of(new).size.known().map(VolumeSize::as_str)) else { return };
+    let (four_fifths, half) = (disk.div_euclid(5).saturating_mul(4), disk.div_euclid(2));
+    if quota > four_fifths {
+        findings.invalid(
+            place,
+            format!(
+                "must be at most {} (four fifths of `spec.storage.size`): the log and snapshots \
+                 need room, too",
+                bytes::words(four_fifths),
+            ),
+        );
+    } else if quota > half {
+        findings.warn("`spec.options.quota` is over half the disk: a full file may not fit twice to be defragmented");
+    }
+}
+
+fn compaction(given: &AutoCompaction, findings: &mut Findings) {
+    let AutoCompaction { mode, retention_seconds, retention_revisions } = given;
+    let place = "spec.options.autoCompaction";
+    match mode.known().copied().unwrap_or(CompactionMode::Periodic) {
+        CompactionMode::Periodic if is_said(retention_revisions) => findings.invalid(
+            format!("{place}.retentionRevisions"),
+            "goes with `mode` \"Revision\"; write that, or `retentionSeconds` for \"Periodic\"",
+        ),
+        CompactionMode::Revision if is_said(retention_seconds) => findings.invalid(
+            format!("{place}.retentionSeconds"),
+            "goes with `mode` \"Periodic\"; write that, or `retentionRevisions` for \"Revision\"",
+        ),
+        CompactionMode::Periodic | CompactionMode::Revision => {}
+    }
+}

@@ -1,0 +1,75 @@
+//! Rules about certificates and about who may use a cluster.
+//! Comes in: a cluster. Goes out: findings. May touch: the shared rules.
+#![deny(clippy::disallowed_types, clippy::disallowed_methods)]
+
+use super::Cluster;
+use crate::api::check::release::Ability;
+use crate::api::check::rules::{is_said, needs};
+use crate::api::check::{Facts, Findings};
+use crate::api::etcd_cluster::v1::{Auth, Tls, TlsSide, TlsSource};
+use crate::api::field::Field;
+
+/// Each source of certificates has its own reference, and no other.
+pub(super) fn tls(new: &Cluster, facts: &Facts<'_>, findings: &mut Findings) {
+    let Some(Tls { client, peer }) = new.spec.tls.known() else { return };
+    for (side, place) in [(client, "spec.tls.client"), (peer, "spec.tls.peer")] {
+        let Some(TlsSide { source, issuer_ref, secret_ref }) = side.known() else { continue };
+        let chosen = source_of(side);
+        let ability = match chosen {
+            TlsSource::Managed => None,
+            TlsSource::CertManager => Some(Ability::CertManager),
+            TlsSource::Secret => Some(Ability::OwnCertificates),
+            TlsSource::Disabled => Some(Ability::PlainText),
+        };
+        if let Some(ability) = ability {
+            needs(ability, source.known().is_some(), &format!("{place}.source"), facts, findings);
+        }
+        let pairs = [
+            ("issuerRef", is_said(issuer_ref), TlsSource::CertManager, "the issuer that signs"),
+            ("secretRef", is_said(secret_ref), TlsSource::Secret, "the Secret they are in"),
+        ];
+        for (field, said, owner, what) in pairs {
+            let here = format!("{place}.{field}");
+            if !said && chosen == owner {
+                let detail = format!("name {what}, or choose another `source` than \"{owner}\"");
+                findings.required(here, detail);
+            } else if said && chosen != owner {
+                let detail = format!(
+                    "goes with `source` \"{owner}\", and that is \"{chosen}\"; change one of them"
+                );
+                findings.invalid(here, detail);
+            }
+        }
+        if chosen == TlsSource::Disabled {
+            findings.warn(format!(
+                "`{place}` \"Disabled\": whoever sees the network sees and changes the data"
+            ));
+        }
+    }
+}
+
+fn source_of(side: &Field<TlsSide>) -> TlsSource {
+    let source = side.known().and_then(|side| side.source.known());
+    source.copied().unwrap_or(TlsSource::Managed)
+}
+
+/// Passwords need a user root, and a protected line.
+pub(super) fn auth(new: &Cluster, facts: &Facts<'_>, findings: &mut Findings) {
+    let Some(Auth { enabled, root_secret_ref }) = new.spec.auth.known() else { return };
+    if enabled.known() != Some(&true) {
+        return;
+    }
+    needs(Ability::Auth, true, "spec.auth.enabled", facts, findings);
+    if !is_said(root_secret_ref) {
+        let detail = "name a Secret with `password` for the user root, or leave auth off";
+        findings.required("spec.auth.rootSecretRef", detail);
+    }
+    let open =
+        new.spec.tls.known().is_some_and(|tls| source_of(&tls.client) == TlsSource::Disabled);
+    if open {
+        findings.invalid(
+            "spec.auth.enabled",
+            "must be false while `spec.tls.client` is \"Disabled\": passwords would travel in the clear",
+        );
+    }
+}

@@ -1,0 +1,221 @@
+//! The kinds of this release, with their versions: the one list that conversion, checks and
+//! definitions read.
+//! Comes in: nothing. Goes out: kinds by name, versions by `apiVersion`.
+//! May touch: the kinds of `api`.
+#![deny(clippy::disallowed_types, clippy::disallowed_methods)]
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::CustomResourceExt;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::api::check::{Facts, Findings};
+use crate::api::convert::{Part, Turn, turn};
+use crate::api::field::Wire;
+use crate::api::{etcd_backup, etcd_cluster, etcd_member, etcd_restore, example_app, names};
+
+/// A kind, its newest version first.
+pub struct Kind {
+    /// Its name, such as `EtcdCluster`.
+    pub name: &'static str,
+    /// Its API group.
+    pub group: &'static str,
+    /// Its versions by priority. The first is the hub, and stored.
+    pub versions: &'static [Version],
+    /// Rules in CEL over the whole object, the same in every version.
+    pub(crate) rules: fn() -> Value,
+    /// Fills in what is not said, in the hub's version; what was there before may matter.
+    fill: fn(&mut Value, Option<&Value>),
+    /// What only code can check. Both objects are in the hub's version.
+    pub(crate) check: Check,
+}
+
+/// Finds what is wrong with an object, given what it was before.
+pub(crate) type Check = fn(Option<&Value>, &Value, &Facts<'_>, &mut Findings);
+
+/// One version of a kind.
+pub struct Version {
+    /// Its name, such as `v1beta1`.
+    pub name: &'static str,
+    definition: fn() -> CustomResourceDefinition,
+    turns: Option<fn(Part) -> (Turn, Turn)>,
+}
+
+impl Kind {
+    /// The version that all others are converted through.
+    ///
+    /// Every kind has one: the lists below are never empty, and a test reads them all.
+    #[must_use]
+    pub fn hub(&self) -> &'static Version {
+        static NONE: Version =
+            Version { name: "", definition: CustomResourceDefinition::default, turns: None };
+        self.versions.first().unwrap_or(&NONE)
+    }
+
+    /// The version that `api_version`, such as `etcd.appdelivery.cncf.io/v1`, names.
+    #[must_use]
+    pub fn version_of(&self, api_version: &str) -> Option<&'static Version> {
+        let (group, name) = api_version.split_once('/')?;
+        self.versions.iter().find(|version| group == self.group && version.name == name)
+    }
+
+    /// The object with its silence filled in. Both objects are in the hub's version.
+    #[must_use]
+    pub fn filled(&self, object: &Value, old: Option<&Value>) -> Value {
+        let mut object = object.clone();
+        let old = old.and_then(|old| old.get(Part::Spec.key()));
+        if let Some(spec @ Value::Object(_)) = object.get_mut(Part::Spec.key()) {
+            (self.fill)(spec, old);
+        }
+        object
+    }
+
+    /// The `apiVersion` of one of its versions.
+    #[must_use]
+    pub fn api_version(&self, version: &Version) -> String {
+        format!("{}/{}", self.group, version.name)
+    }
+}
+
+impl Version {
+    /// How a part of it becomes the hub's, and back; nothing for the hub itself.
+    pub(crate) fn turns(&self, part: Part) -> Option<(Turn, Turn)> {
+        self.turns.map(|turns| turns(part))
+    }
+
+    /// The definition with this version alone.
+    pub(crate) fn definition(&self) -> CustomResourceDefinition {
+        (self.definition)()
+    }
+}
+
+/// Fills in a spec. Keys that this release does not know stay as they are: the change is made in
+/// what was given, and not in what was understood of it.
+fn fill<Spec: Wire + Serialize>(
+    spec: &mut Value,
+    old: Option<&Value>,
+    defaults: fn(&mut Spec, Option<&Spec>),
+) {
+    let old = old.and_then(Spec::read);
+    let Some(mut filled) = Spec::read(spec) else { return };
+    defaults(&mut filled, old.as_ref());
+    let Ok(filled) = serde_json::to_value(filled) else { return };
+    add(spec, filled);
+}
+
+/// Adds what is not there, at any depth.
+fn add(given: &mut Value, filled: Value) {
+    match (given, filled) {
+        (Value::Object(given), Value::Object(filled)) => {
+            for (key, value) in filled {
+                match given.get_mut(&key) {
+                    Some(there) => add(there, value),
+                    None => {
+                        given.insert(key, value);
+                    }
+                }
+            }
+        }
+        (given @ Value::Null, filled) => *given = filled,
+        (
+            Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_)
+            | Value::Object(_),
+            _,
+        ) => {}
+    }
+}
+
+/// An etcd cluster.
+pub static ETCD_CLUSTER: Kind = Kind {
+    name: "EtcdCluster",
+    group: names::ETCD_GROUP,
+    rules: etcd_cluster::rules::name_fits,
+    fill: |spec, old| fill(spec, old, etcd_cluster::defaults::defaults),
+    check: etcd_cluster::check::check,
+    versions: &[
+        Version { name: "v1", definition: etcd_cluster::v1::EtcdCluster::crd, turns: None },
+        Version {
+            name: "v1beta1",
+            definition: etcd_cluster::v1beta1::EtcdCluster::crd,
+            turns: Some(|part| match part {
+                Part::Spec => turn::<etcd_cluster::v1beta1::EtcdClusterSpec>(),
+                Part::Status => turn::<etcd_cluster::v1beta1::EtcdClusterStatus>(),
+            }),
+        },
+        Version {
+            name: "v1alpha1",
+            definition: etcd_cluster::v1alpha1::EtcdCluster::crd,
+            turns: Some(|part| match part {
+                Part::Spec => turn::<etcd_cluster::v1alpha1::EtcdClusterSpec>(),
+                Part::Status => turn::<etcd_cluster::v1alpha1::EtcdClusterStatus>(),
+            }),
+        },
+    ],
+};
+/// One member of a cluster.
+pub static ETCD_MEMBER: Kind = Kind {
+    name: "EtcdMember",
+    group: names::ETCD_GROUP,
+    rules: etcd_member::name_fits,
+    fill: |_, _| {},
+    check: etcd_member::check::check,
+    versions: &[Version { name: "v1", definition: etcd_member::EtcdMember::crd, turns: None }],
+};
+/// One backup of a cluster.
+pub static ETCD_BACKUP: Kind = Kind {
+    name: "EtcdBackup",
+    group: names::ETCD_GROUP,
+    rules: etcd_backup::stays_once_started,
+    fill: |_, _| {},
+    check: etcd_backup::check::check,
+    versions: &[Version { name: "v1", definition: etcd_backup::EtcdBackup::crd, turns: None }],
+};
+/// One restore of a cluster.
+pub static ETCD_RESTORE: Kind = Kind {
+    name: "EtcdRestore",
+    group: names::ETCD_GROUP,
+    rules: etcd_restore::stays_but_for_approval,
+    fill: |_, _| {},
+    check: etcd_restore::check::check,
+    versions: &[Version { name: "v1", definition: etcd_restore::EtcdRestore::crd, turns: None }],
+};
+/// The example application.
+pub static EXAMPLE_APP: Kind = Kind {
+    name: "ExampleApp",
+    group: names::APP_GROUP,
+    rules: example_app::rules::name_fits,
+    fill: |spec, old| fill(spec, old, example_app::defaults::defaults),
+    check: example_app::check::check,
+    versions: &[
+        Version { name: "v1", definition: example_app::v1::ExampleApp::crd, turns: None },
+        Version {
+            name: "v1beta1",
+            definition: example_app::v1beta1::ExampleApp::crd,
+            turns: Some(|part| match part {
+                Part::Spec => turn::<example_app::v1beta1::ExampleAppSpec>(),
+                Part::Status => turn::<example_app::v1beta1::ExampleAppStatus>(),
+            }),
+        },
+        Version {
+            name: "v1alpha1",
+            definition: example_app::v1alpha1::ExampleApp::crd,
+            turns: Some(|part| match part {
+                Part::Spec => turn::<example_app::v1alpha1::ExampleAppSpec>(),
+                Part::Status => turn::<example_app::v1alpha1::ExampleAppStatus>(),
+            }),
+        },
+    ],
+};
+
+/// Every kind, in the order in which they are installed.
+pub static ALL: [&Kind; 5] =
+    [&ETCD_CLUSTER, &ETCD_MEMBER, &ETCD_BACKUP, &ETCD_RESTORE, &EXAMPLE_APP];
+
+/// The kind with this name.
+#[must_use]
+pub fn named(name: &str) -> Option<&'static Kind> {
+    ALL.into_iter().find(|kind| kind.name == name)
+}

@@ -1,0 +1,365 @@
+//! Objects for property tests, made from the schemas of the definitions, and how they shrink.
+//! Comes in: a schema. Goes out: values that fit it, or that were disturbed after they did.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use proptest::prelude::*;
+use proptest::strategy::{NewTree, ValueTree};
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use serde_json::{Map, Value, json};
+
+/// On how many objects a property is tried, for each pair of versions, unless `QUORATE_CASES` says
+/// otherwise.
+const CASES: u64 = 100_000;
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().and_then(|text| text.parse().ok())
+}
+
+/// A runner for this share, in percent, of the cases. It tries the same ones in every run, or
+/// others if `QUORATE_SEED` is set.
+pub(crate) fn runner(percent: u64) -> TestRunner {
+    let cases = number("QUORATE_CASES").unwrap_or(CASES) * percent / 100;
+    let cases = u32::try_from(cases).unwrap().max(1);
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
+    let mut seed = [7; 16];
+    seed[..8].copy_from_slice(&number("QUORATE_SEED").unwrap_or_default().to_le_bytes());
+    TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::XorShift, &seed))
+}
+
+/// How objects are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Care {
+    /// Every key is there, and no value is its default.
+    Full,
+    /// Some keys are there; every value fits.
+    Valid,
+    /// Keys are missing, null, unknown, or hold something else.
+    Disturbed,
+}
+
+/// Objects of one version of a kind.
+#[derive(Clone, Debug)]
+pub(crate) struct Objects {
+    pub(crate) api_version: String,
+    pub(crate) kind: String,
+    /// The schema of the whole object.
+    pub(crate) schema: Value,
+    pub(crate) care: Care,
+}
+
+impl Strategy for Objects {
+    type Tree = Shrinking;
+    type Value = Value;
+
+    fn new_tree(&self, runner: &mut TestRunner) -> NewTree<Self> {
+        let mut making = Making { rng: runner.rng(), full: self.care == Care::Full };
+        let mut object = json!({
+            "apiVersion": self.api_version,
+            "kind": self.kind,
+            "metadata": { "name": "a", "uid": "u", "annotations": { "note": "mine" } },
+        });
+        for part in ["spec", "status"] {
+            let schema = &self.schema["properties"][part];
+            if part == "spec" || making.chance(50) || making.full {
+                object[part] = making.value(schema, part);
+            }
+        }
+        if self.care == Care::Disturbed {
+            for _ in 0..making.below(6) {
+                for part in ["spec", "status"] {
+                    making.disturb(&mut object[part]);
+                }
+            }
+            if object["status"].is_null() {
+                object.as_object_mut().unwrap().remove("status");
+            }
+        }
+        Ok(Shrinking::new(object))
+    }
+}
+
+struct Making<'a> {
+    rng: &'a mut TestRng,
+    full: bool,
+}
+
+impl Making<'_> {
+    fn below(&mut self, end: u64) -> u64 {
+        if end == 0 { 0 } else { self.rng.next_u64() % end }
+    }
+
+    fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+
+    fn one<'v, T>(&mut self, of: &'v [T]) -> &'v T {
+        &of[usize::try_from(self.below(of.len() as u64)).unwrap()]
+    }
+
+    fn value(&mut self, schema: &Value, name: &str) -> Value {
+        if schema.get("x-kubernetes-int-or-string").is_some() {
+            return if self.chance(50) { json!(self.below(9)) } else { json!("500m") };
+        }
+        match schema["type"].as_str() {
+            Some("object") => self.object(schema),
+            Some("array") => {
+                // One item is often enough: a list is carried whole, and terms nest four deep.
+                let items = u64::from(self.full)
+                    + u64::from(self.chance(40))
+                    + self.below(2) * self.below(2);
+                (0..items).map(|_| self.value(&schema["items"], name)).collect()
+            }
+            Some("string") => self.text(schema, name),
+            Some("integer") => self.integer(schema),
+            Some("boolean") => json!(self.full || self.chance(50)),
+            other => panic!("{name}: the schema has a type that is not generated: {other:?}"),
+        }
+    }
+
+    fn integer(&mut self, schema: &Value) -> Value {
+        let bound = |key: &str| schema[key].as_f64().unwrap() as i64;
+        let (least, most) = (bound("minimum"), bound("maximum"));
+        let number = least + i64::try_from(self.below((most - least) as u64 + 1)).unwrap();
+        let default = schema["default"].as_i64();
+        json!(if default == Some(number) { least } else { number })
+    }
+
+    fn object(&mut self, schema: &Value) -> Value {
+        let mut object = Map::new();
+        if let Some(values) = schema.get("additionalProperties") {
+            let keys = ["app", "example.org/part", "til~de", "exampleFeature1", "x"];
+            for key in keys {
+                if self.chance(40) || (self.full && key == "app") {
+                    object.insert(key.to_owned(), self.value(values, key));
+                }
+            }
+        }
+        let properties = schema["properties"].as_object();
+        let required = schema["required"].as_array().cloned().unwrap_or_default();
+        let chosen = self.union(schema);
+        for (key, schema) in properties.into_iter().flatten() {
+            let wanted = match &chosen {
+                Some((members, chosen)) if members.contains(&key.as_str()) => chosen == key,
+                _ => self.full || required.contains(&json!(key)) || self.chance(60),
+            };
+            if wanted {
+                object.insert(key.clone(), self.value(schema, key));
+            }
+        }
+        Value::Object(object)
+    }
+
+    /// Which member of a union is there. A union says so in its rule.
+    fn union(&mut self, schema: &Value) -> Option<(Vec<&'static str>, String)> {
+        const UNIONS: &[&[&str]] = &[
+            &["s3", "gcs", "azure", "volume"],
+            &["backupRef", "location"],
+            &["clusterRef", "managed"],
+        ];
+        let has = |key: &&str| schema["properties"].get(*key).is_some();
+        let members = UNIONS.iter().find(|members| members.iter().all(has))?;
+        let chosen = self.one(members);
+        Some((members.to_vec(), (*chosen).to_owned()))
+    }
+
+    fn text(&mut self, schema: &Value, name: &str) -> Value {
+        if let Some(choices) = schema["enum"].as_array() {
+            return self.one(choices).clone();
+        }
+        if schema["format"] == "date-time" {
+            return self
+                .one(&[json!("2026-11-16T06:00:00Z"), json!("1999-01-31T23:59:59Z")])
+                .clone();
+        }
+        let most =
+            schema["maxLength"].as_u64().unwrap_or_else(|| panic!("{name} has no maxLength"));
+        let rule = schema["x-kubernetes-validations"][0]["rule"].as_str().unwrap_or_default();
+        let in_rule = rule.strip_prefix("self.matches('").and_then(|rest| rest.split('\'').next());
+        let pattern = schema["pattern"].as_str().or(in_rule).unwrap_or("[ -~äß“é\\\\\"/]{0,12}");
+        let known =
+            ["s3://bucket/a/b", "gs://bucket", "azblob://account/container/a", "volume://claim"];
+        if pattern.starts_with("^(s3|gs") && self.chance(70) {
+            return json!(self.one(&known));
+        }
+        let pool = pool(pattern);
+        let text = self.one(pool);
+        json!(text.chars().take(most.try_into().unwrap()).collect::<String>())
+    }
+
+    /// Spoils one place somewhere below `value`.
+    fn disturb(&mut self, value: &mut Value) {
+        let odd = [
+            json!(null),
+            json!(7),
+            json!(1.5),
+            json!("odd"),
+            json!([]),
+            json!([{"a": null}]),
+            json!({}),
+            json!({"unknown": {"deep": [1]}}),
+            json!(true),
+            json!("“s3”"),
+        ];
+        let Value::Object(object) = value else { return };
+        let keys: Vec<String> = object.keys().cloned().collect();
+        if keys.is_empty() || self.chance(15) {
+            let (key, odd) =
+                (["unknownKey", "replicas", "pod", "backup", "features"], self.one(&odd).clone());
+            let key = *self.one(&key);
+            object.entry(key).or_insert(odd);
+            return;
+        }
+        let key = self.one(&keys).clone();
+        if object[&key].is_object() && self.chance(60) {
+            return self.disturb(object.get_mut(&key).unwrap());
+        }
+        if self.chance(30) {
+            object.remove(&key);
+        } else {
+            object.insert(key, self.one(&odd).clone());
+        }
+    }
+}
+
+/// The object with the longest values that its schema allows, in every field and every list.
+pub(crate) fn longest(objects: &Objects) -> Value {
+    let mut object = json!({
+        "apiVersion": objects.api_version,
+        "kind": objects.kind,
+        "metadata": { "name": "a" },
+    });
+    for part in ["spec", "status"] {
+        object[part] = fullest(&objects.schema["properties"][part]);
+    }
+    object
+}
+
+fn fullest(schema: &Value) -> Value {
+    let most = |key: &str| usize::try_from(schema[key].as_u64().unwrap()).unwrap();
+    if schema.get("x-kubernetes-int-or-string").is_some() {
+        return json!("9".repeat(most("maxLength")));
+    }
+    match schema["type"].as_str().unwrap() {
+        "object" => {
+            let mut object = Map::new();
+            for (key, schema) in schema["properties"].as_object().into_iter().flatten() {
+                object.insert(key.clone(), fullest(schema));
+            }
+            if let Some(values) = schema.get("additionalProperties") {
+                for index in 0..most("maxProperties") {
+                    object.insert(format!("key-{index:0>60}"), fullest(values));
+                }
+            }
+            Value::Object(object)
+        }
+        "array" => (0..most("maxItems")).map(|_| fullest(&schema["items"])).collect(),
+        "string" => match schema["enum"].as_array() {
+            Some(choices) => {
+                choices.iter().max_by_key(|choice| choice.as_str().unwrap().len()).unwrap().clone()
+            }
+            None => json!("x".repeat(most("maxLength"))),
+        },
+        "integer" => json!(schema["maximum"].as_f64().unwrap() as i64),
+        _ => json!(false),
+    }
+}
+
+/// Texts that match a pattern; made once, because making them is slow.
+fn pool(pattern: &str) -> &'static [String] {
+    static POOLS: Mutex<BTreeMap<String, &'static [String]>> = Mutex::new(BTreeMap::new());
+    let mut pools = POOLS.lock().unwrap();
+    if let Some(made) = pools.get(pattern) {
+        return made;
+    }
+    pools.entry(pattern.to_owned()).or_insert_with(|| {
+        let seed = TestRng::from_seed(RngAlgorithm::XorShift, &[3; 16]);
+        let mut runner = TestRunner::new_with_rng(Config::default(), seed);
+        // `*` without a bound makes texts that no `maxLength` of ours allows.
+        let bounded =
+            pattern.replace("]*", "]{0,6}").replace("]+", "]{1,6}").replace(")*$", "){0,2}$");
+        let plain = bounded.trim_start_matches('^').trim_end_matches('$');
+        let texts = proptest::string::string_regex(plain).unwrap();
+        let made: Vec<String> =
+            (0..24).map(|_| texts.new_tree(&mut runner).unwrap().current()).collect();
+        Vec::leak(made)
+    })
+}
+
+/// An object that gets simpler by losing keys, one after another.
+pub(crate) struct Shrinking {
+    current: Value,
+    before: Option<Value>,
+    candidates: Vec<String>,
+}
+
+impl Shrinking {
+    fn new(current: Value) -> Self {
+        Self { candidates: Vec::new(), before: None, current }
+    }
+}
+
+impl ValueTree for Shrinking {
+    type Value = Value;
+
+    fn current(&self) -> Value {
+        self.current.clone()
+    }
+
+    fn simplify(&mut self) -> bool {
+        if self.candidates.is_empty() && self.before.is_none() {
+            paths(&self.current, "", &mut self.candidates);
+        }
+        self.before = Some(self.current.clone());
+        while let Some(path) = self.candidates.pop() {
+            if remove(&mut self.current, &path) {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn complicate(&mut self) -> bool {
+        match self.before.take() {
+            Some(before) => {
+                self.current = before;
+                self.simplify_from_here()
+            }
+            None => false,
+        }
+    }
+}
+
+impl Shrinking {
+    fn simplify_from_here(&mut self) -> bool {
+        self.before = Some(self.current.clone());
+        while let Some(path) = self.candidates.pop() {
+            if remove(&mut self.current, &path) {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+/// Every path of keys below `value`, as JSON pointers, outermost first in the end.
+pub(crate) fn paths(value: &Value, at: &str, found: &mut Vec<String>) {
+    let Value::Object(object) = value else { return };
+    for (key, value) in object {
+        let here = format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"));
+        paths(value, &here, found);
+        let kept = ["/apiVersion", "/kind", "/metadata"];
+        if !kept.contains(&here.as_str()) {
+            found.push(here);
+        }
+    }
+}
+
+/// Removes what a pointer points to.
+pub(crate) fn remove(value: &mut Value, path: &str) -> bool {
+    let Some((parent, key)) = path.rsplit_once('/') else { return false };
+    let key = key.replace("~1", "/").replace("~0", "~");
+    let parent = value.pointer_mut(parent).and_then(Value::as_object_mut);
+    parent.is_some_and(|parent| parent.remove(&key).is_some())
+}
