@@ -23,10 +23,10 @@ QUORATE = $(CARGO) run --quiet --locked --package quorate --bin quorate --
 demo: prerequisites ## Show the product: a local cluster, the operator in it, what it can do
 	@$(CLUSTER) demo
 
-test: lint unit cluster-test stories ## Prove everything: format, lints, unit tests, stories on the real cluster
+test: lint unit properties cluster-test stories ## Prove everything: format, lints, unit tests, stories on the real cluster
 
 ##@ The inner loop
-.PHONY: fmt lint unit
+.PHONY: fmt lint unit properties properties-long
 fmt: ## Format the code
 	@$(CARGO) fmt --all
 
@@ -37,7 +37,16 @@ lint: prerequisites ## Check format and lints
 
 unit: prerequisites ## Tests that need no cluster (seconds)
 	@echo "== unit tests"
-	@$(CARGO) test --locked --workspace --lib --bins --test cli --test docs --test election --test house_rules --test manifests
+	@$(CARGO) test --locked --workspace --lib --bins --test cli --test docs --test election --test house_rules --test manifests --test refused --test rules --test samples
+
+# Optimised, because a property is tried on 100,000 objects for each pair of versions.
+PROPERTIES = $(CARGO) test --locked --profile properties --package quorate --test conversion
+properties: prerequisites ## What conversion promises, tried on 100,000 objects for each pair of versions (minutes)
+	@echo "== properties of the conversion"
+	@$(PROPERTIES)
+
+properties-long: prerequisites ## The same on 1,000,000 other objects (about an hour)
+	@QUORATE_CASES=1000000 QUORATE_SEED=$${QUORATE_SEED:-$$(date +%s)} $(PROPERTIES)
 
 ##@ Tests on the real cluster
 .PHONY: stories cluster-test cluster-versions

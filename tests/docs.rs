@@ -1,11 +1,18 @@
-//! The documents tell the truth where a machine can check it: links lead somewhere, make targets exist, and
-//! the table of settings is that of the program.
+//! The documents tell the truth where a machine can check it: links lead somewhere, make targets exist, the
+//! table of settings is that of the program, and the pages about the API say what its code does.
 //! Comes in: every Markdown file of the project, the Makefile, the program's help. Goes out: each untruth.
 #![allow(
     clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
     clippy::arithmetic_side_effects,
     reason = "a test fails by panicking"
 )]
+
+#[path = "docs/api.rs"]
+mod api;
+#[path = "support/tables.rs"]
+mod tables;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -92,6 +99,11 @@ fn make_targets(code: &str) -> Vec<&str> {
 fn words_that_start_with_dashes(text: &str) -> impl Iterator<Item = &str> {
     let is_end = |it: char| !(it.is_ascii_lowercase() || it == '-');
     text.split(is_end).filter(|word| word.starts_with("--") && word.len() > 3)
+}
+
+/// One page of the book.
+fn page(name: &str) -> String {
+    fs::read_to_string(Path::new(ROOT).join("docs").join(name)).unwrap()
 }
 
 /// Every Markdown file, with its text.

@@ -1,0 +1,400 @@
+//! The pages about the API, compared with the API: kinds, defaults, versions, etcd's releases, and what the checks
+//! say to the example of the white paper.
+//! Comes in: the tables and messages of the pages. Goes out: each that the code does not agree with.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use quorate::api::check::release::Abilities;
+use quorate::api::check::{Facts, Verdict, check};
+use quorate::api::convert::{ANNOTATION, convert};
+use quorate::api::etcd_version::path::path;
+use quorate::api::etcd_version::policy::{LINES, Standing, judge};
+use quorate::api::etcd_version::{Release, words};
+use quorate::api::field::Wire;
+use quorate::api::kinds::{self, Kind};
+use quorate::api::{crd, etcd_cluster, example_app, names};
+use serde_json::Value;
+
+use super::tables::{code, rows_below};
+use super::{ROOT, page};
+
+fn yaml(text: &str) -> Value {
+    serde_saphyr::from_str(text).unwrap()
+}
+
+fn definitions() -> Vec<Value> {
+    crd::all().into_iter().map(|it| serde_json::to_value(it).unwrap()).collect()
+}
+
+/// The schema of a part of a kind in one version.
+fn schema(kind: &str, version: &str, part: &str) -> Value {
+    let definitions = definitions();
+    let found = definitions.iter().find(|it| it["spec"]["names"]["kind"] == kind).unwrap();
+    let versions = found["spec"]["versions"].as_array().unwrap();
+    let found = versions.iter().find(|it| it["name"] == version).unwrap();
+    found["schema"]["openAPIV3Schema"]["properties"][part].clone()
+}
+
+/// Every value below an object that is not an object, by its path with dots.
+fn leaves(value: &Value, at: &str, found: &mut BTreeMap<String, Value>) {
+    match value.as_object() {
+        None => {
+            found.insert(at.to_owned(), value.clone());
+        }
+        Some(object) => {
+            for (key, below) in object {
+                let here = if at.is_empty() { key.clone() } else { format!("{at}.{key}") };
+                leaves(below, &here, found);
+            }
+        }
+    }
+}
+
+fn at<'v>(object: &'v Value, dotted: &str) -> Option<&'v Value> {
+    object.pointer(&format!("/{}", dotted.replace('.', "/")))
+}
+
+fn sample(file: &str) -> Value {
+    yaml(&fs::read_to_string(Path::new(ROOT).join("deploy/samples").join(file)).unwrap())
+}
+
+fn to(kind: &Kind, version: &str, object: &Value) -> Value {
+    convert(object.clone(), &format!("{}/{version}", kind.group)).unwrap()
+}
+
+fn judged(object: &Value, can: Abilities) -> Verdict {
+    let kind = kinds::named(object["kind"].as_str().unwrap()).unwrap();
+    let version = kind.version_of(object["apiVersion"].as_str().unwrap()).unwrap();
+    let now = "2026-01-31T12:00:00Z".parse().unwrap();
+    check(kind, None, &to(kind, "v1", object), &Facts { now, can, written_in: version.name })
+}
+
+#[test]
+fn the_table_of_kinds_is_that_of_the_definitions() {
+    let texts = |list: &Value| -> Vec<String> {
+        let list = list.as_array().into_iter().flatten();
+        list.map(|it| it.as_str().unwrap().to_owned()).collect()
+    };
+    let expected: Vec<Vec<Vec<String>>> = definitions()
+        .iter()
+        .map(|it| {
+            let spec = &it["spec"];
+            let versions = spec["versions"].as_array().unwrap();
+            let name = |version: &&Value| version["name"].as_str().unwrap().to_owned();
+            vec![
+                vec![spec["names"]["kind"].as_str().unwrap().to_owned()],
+                vec![spec["group"].as_str().unwrap().to_owned()],
+                versions.iter().map(|it| name(&it)).collect(),
+                versions.iter().filter(|it| it["storage"] == true).map(|it| name(&it)).collect(),
+                texts(&spec["names"]["shortNames"]),
+            ]
+        })
+        .collect();
+    let rows = rows_below(&page("api.md"), "## Kinds");
+    let said: Vec<Vec<Vec<String>>> =
+        rows.iter().map(|row| row.iter().take(5).map(|cell| code(cell)).collect()).collect();
+    assert_eq!(said, expected);
+}
+
+#[test]
+fn the_tables_of_scale_and_of_names_are_those_of_the_definitions() {
+    for row in rows_below(&page("api.md"), "## Scale") {
+        let kind = &code(&row[0])[0];
+        let definitions = definitions();
+        let found = definitions.iter().find(|it| it["spec"]["names"]["kind"] == **kind).unwrap();
+        let versions = found["spec"]["versions"].as_array().unwrap();
+        for (version, said) in versions.iter().zip(&row[1..]) {
+            let there = version.pointer("/subresources/scale/specReplicasPath");
+            let said = code(said).first().cloned().map(Value::from);
+            assert_eq!(there, said.as_ref(), "{kind} {}", version["name"]);
+        }
+    }
+    let rows = rows_below(&page("api.md"), "## Names");
+    let said: Vec<String> = rows.iter().map(|row| format!("{} {}", row[0], row[1])).collect();
+    let expected = [
+        format!("`EtcdCluster` {} characters", names::MOST_NAME),
+        format!("`ExampleApp` {} characters", names::MOST_APP_NAME),
+        format!("`EtcdMember` {} characters", names::MOST_MEMBER_NAME),
+    ];
+    assert_eq!(said, expected);
+}
+
+/// What the defaults of a kind add to what is given.
+fn added(kind: &str, given: &Value) -> BTreeMap<String, Value> {
+    let filled = match kind {
+        "EtcdCluster" => {
+            let mut spec = etcd_cluster::v1::EtcdClusterSpec::read(given).unwrap();
+            etcd_cluster::defaults::defaults(&mut spec, None);
+            serde_json::to_value(spec).unwrap()
+        }
+        "ExampleApp" => {
+            let mut spec = example_app::v1::ExampleAppSpec::read(given).unwrap();
+            example_app::defaults::defaults(&mut spec, None);
+            serde_json::to_value(spec).unwrap()
+        }
+        other => panic!("{other} has no defaults"),
+    };
+    let (mut all, mut said) = (BTreeMap::new(), BTreeMap::new());
+    leaves(&filled, "", &mut all);
+    leaves(given, "", &mut said);
+    all.retain(|path, _| !said.contains_key(path));
+    all
+}
+
+#[test]
+fn the_tables_of_defaults_are_those_of_the_code() {
+    for kind in ["EtcdCluster", "ExampleApp"] {
+        let mut told = BTreeSet::new();
+        for row in rows_below(&page("api.md"), &format!("### Defaults of {kind}")) {
+            let [field, default, given] = row.as_slice() else { panic!("{row:?}") };
+            let field = &code(field)[0];
+            let added =
+                added(kind, &code(given).first().map_or(serde_json::json!({}), |it| yaml(it)));
+            if given.is_empty() {
+                told.insert(field.clone());
+            }
+            let Some(default) = code(default).first().cloned() else {
+                let there = added.keys().any(|path| path.starts_with(field.as_str()));
+                assert!(!there, "{kind}: {row:?}: there is a default");
+                continue;
+            };
+            let value =
+                added.get(field).unwrap_or_else(|| panic!("{kind}: {field} has no default"));
+            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            // The page says in words in which registry the image is.
+            let is_path = value.ends_with(&format!("/{default}")) && field == "image.repository";
+            assert!(value == default || is_path, "{kind}: {field} is {value} without a word");
+        }
+        let all: BTreeSet<String> = added(kind, &serde_json::json!({})).into_keys().collect();
+        assert_eq!(told, all, "{kind}: left: docs/api.md, right: the code");
+    }
+}
+
+#[test]
+fn the_messages_on_the_page_are_those_of_the_checks() {
+    let cluster = |spec: &str| {
+        yaml(&format!(
+            "{{apiVersion: {}/v1, kind: EtcdCluster, metadata: {{name: a}}, spec: {spec}}}",
+            names::ETCD_GROUP
+        ))
+    };
+    let wrong = "{replicas: 9, version: 3.6, deletionPolicy: Retian, backup: {schedule: '61 * * * *', \
+                 destination: {s3: {bucket: my-backups}}}}";
+    let said = judged(&cluster(wrong), Abilities::EVERYTHING).violations;
+    assert_eq!(said.len(), 4);
+    let page = page("api.md");
+    for violation in said {
+        assert!(page.contains(&format!("    {violation}\n")), "docs/api.md lacks: {violation}");
+    }
+}
+
+/// The places that a schema has, down to what is neither a block nor can be taken apart.
+fn places(schema: &Value, at: &str, found: &mut Vec<String>) {
+    match schema.get("properties").and_then(Value::as_object) {
+        None => found.push(at.to_owned()),
+        Some(fields) => {
+            for (name, below) in fields {
+                let here = if at.is_empty() { name.clone() } else { format!("{at}.{name}") };
+                places(below, &here, found);
+            }
+        }
+    }
+}
+
+/// Whether one path is the other, or inside of it.
+fn within(path: &str, block: &str) -> bool {
+    path.strip_prefix(block).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+#[test]
+fn the_tables_of_versions_name_every_field() {
+    let page = page("versions.md");
+    for kind in ["EtcdCluster", "ExampleApp"] {
+        let parts =
+            [("spec", format!("## {kind}")), ("status", format!("### The status of {kind}"))];
+        for (part, heading) in parts {
+            let rows = rows_below(&page, &heading);
+            let rows: Vec<_> = rows.iter().take_while(|row| code(&row[0]) != ["s3"]).collect();
+            for (column, version) in ["v1", "v1beta1", "v1alpha1"].iter().enumerate() {
+                let told: Vec<String> = rows.iter().flat_map(|row| code(&row[column])).collect();
+                let mut there = Vec::new();
+                places(&schema(kind, version, part), "", &mut there);
+                let untold: Vec<&String> =
+                    there.iter().filter(|it| !told.iter().any(|row| within(it, row))).collect();
+                assert!(untold.is_empty(), "{kind} {version} {part}: not in the table: {untold:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_field_is_in_the_other_versions_where_the_tables_say() {
+    let page = page("versions.md");
+    let files = fs::read_dir(Path::new(ROOT).join("deploy/samples")).unwrap();
+    let files = files.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let samples: Vec<Value> =
+        files.filter(|it| it != "README.md").map(|file| sample(&file)).collect();
+    for kind in [&kinds::ETCD_CLUSTER, &kinds::EXAMPLE_APP] {
+        let api_version = format!("{}/v1", kind.group);
+        let mine = samples.iter().filter(|it| it["kind"] == kind.name);
+        let mine: Vec<&Value> = mine.filter(|it| it["apiVersion"] == api_version).collect();
+        for row in rows_below(&page, &format!("## {}", kind.name)) {
+            let path = &code(&row[0])[0];
+            let with = mine.iter().filter(|it| at(&it["spec"], path).is_some());
+            let with: Vec<&&Value> = with.collect();
+            // The second table of ExampleApp is about the values of one field.
+            if with.is_empty() && ["s3", "gcs", "azure", "volume"].contains(&path.as_str()) {
+                continue;
+            }
+            assert!(!with.is_empty(), "{}: no sample has {path}", kind.name);
+            for (column, version) in [(1, "v1beta1"), (2, "v1alpha1")] {
+                let Some(there) = code(&row[column]).first().cloned() else { continue };
+                for object in &with {
+                    let turned = to(kind, version, object);
+                    let found = at(&turned["spec"], &there);
+                    assert!(found.is_some(), "{}: {path} is not at {there}: {turned}", kind.name);
+                }
+            }
+            let kept = row.iter().skip(1).zip(["v1beta1", "v1alpha1"]);
+            for (_, version) in kept.filter(|(cell, _)| *cell == "kept") {
+                for object in &with {
+                    let turned = to(kind, version, object);
+                    let text = turned["metadata"]["annotations"][ANNOTATION].as_str().unwrap();
+                    let inside = format!("\"/spec/{}", path.replace('.', "/"));
+                    let around = blocks_of(path).any(|it| text.contains(&format!("\"{it}\"")));
+                    let kept = text.contains(&inside) || around;
+                    assert!(kept, "{}: {path} is not kept in {version}: {text}", kind.name);
+                }
+            }
+        }
+    }
+}
+
+/// A path and the blocks around it, as pointers.
+fn blocks_of(path: &str) -> impl Iterator<Item = String> {
+    let whole = format!("/spec/{}", path.replace('.', "/"));
+    let around = |it: &String| it.rsplit_once('/').map(|(block, _)| block.to_owned());
+    std::iter::successors(Some(whole), around).take_while(|it| it != "/spec")
+}
+
+#[test]
+fn what_the_page_says_about_the_annotation_is_so() {
+    let page = page("versions.md");
+    assert!(page.contains(&format!("\n    {ANNOTATION}\n")));
+    let alpha = to(&kinds::ETCD_CLUSTER, "v1alpha1", &sample("etcdcluster-disconnect.yaml"));
+    let kept = alpha["metadata"]["annotations"][ANNOTATION].as_str().unwrap();
+    assert!(page.contains(&format!("\n    {kept}\n")), "docs/versions.md lacks {kept}");
+    let mut beta = to(&kinds::EXAMPLE_APP, "v1beta1", &sample("exampleapp-v1-full.yaml"));
+    beta["spec"]["features"] = serde_json::json!(["exampleFeature1", "exampleFeature2"]);
+    let edited = &to(&kinds::EXAMPLE_APP, "v1", &beta)["spec"];
+    assert_eq!(edited["features"]["exampleFeature2"], true, "an edit wins");
+    let mut beta = to(&kinds::ETCD_CLUSTER, "v1beta1", &sample("etcdcluster-backup-s3.yaml"));
+    beta["spec"]["backupDestination"] = "s3://another-bucket".into();
+    let s3 = &to(&kinds::ETCD_CLUSTER, "v1", &beta)["spec"]["backup"]["destination"]["s3"];
+    assert_eq!(s3["bucket"], "another-bucket");
+    assert_eq!(s3["credentialsSecretRef"]["name"], "my-backups", "another bucket of the same kind");
+    let mut alpha = to(&kinds::EXAMPLE_APP, "v1alpha1", &sample("exampleapp-v1-full.yaml"));
+    alpha["spec"]["backup"]["storageType"] = "gcs".into();
+    alpha["spec"]["backup"].as_object_mut().unwrap().remove("host");
+    let backup = &to(&kinds::EXAMPLE_APP, "v1", &alpha)["spec"]["backup"];
+    assert_eq!(backup["schedule"], "0 3 * * *", "what was not touched comes back");
+    let only = serde_json::json!({"gcs": {"bucket": "example-backup"}});
+    assert_eq!(backup["destination"], only, "a block comes back whole or not at all");
+}
+
+fn release(cell: &str) -> Option<Release> {
+    code(cell).first().map(|text| Release::parse(text).unwrap_or_else(|| panic!("{text}")))
+}
+
+#[test]
+fn the_tables_of_etcds_releases_are_those_of_the_policy() {
+    let page = page("etcd-versions.md");
+    let lines: Vec<_> = rows_below(&page, "## Supported")
+        .iter()
+        .map(|row| (code(&row[0])[0].clone(), release(&row[1]), release(&row[2])))
+        .collect();
+    let expected: Vec<_> = LINES
+        .iter()
+        .map(|line| (line.minor().to_string(), Some(line.newest), line.floor))
+        .collect();
+    assert_eq!(lines, expected);
+    let reasons = |rows: &[Vec<String>], judged: Release| -> Vec<String> {
+        let fits = |row: &&Vec<String>| {
+            let (first, last) = (release(&row[0]).unwrap(), release(&row[1]));
+            let ends = last.is_none_or(|last| judged <= last);
+            first.minor() == judged.minor() && first <= judged && ends
+        };
+        rows.iter().filter(fits).map(|row| row[2].clone()).collect()
+    };
+    let (refused, warned) =
+        (rows_below(&page, "## Refused"), rows_below(&page, "## Taken with a warning"));
+    for line in LINES {
+        for patch in 0..50 {
+            let release = Release::new(line.newest.major, line.newest.minor, patch);
+            let (mut no, mut but): (Vec<String>, Vec<String>) = match judge(release) {
+                Standing::Fine => (Vec::new(), Vec::new()),
+                Standing::Refused(reason) => (vec![reason.to_owned()], Vec::new()),
+                Standing::Warned(all) => (Vec::new(), all.into_iter().map(str::to_owned).collect()),
+                other @ (Standing::EndOfLife | Standing::NotKnown) => {
+                    panic!("{release}: {other:?}")
+                }
+            };
+            let (mut said_no, mut said_but) =
+                (reasons(&refused, release), reasons(&warned, release));
+            for list in [&mut no, &mut but, &mut said_no, &mut said_but] {
+                list.sort();
+            }
+            assert_eq!((said_no, said_but), (no, but), "{release}: left: the page");
+        }
+    }
+}
+
+#[test]
+fn the_ways_between_releases_are_those_that_the_code_finds() {
+    for row in rows_below(&page("etcd-versions.md"), "## Ways") {
+        let (from, to) = (release(&row[0]).unwrap(), release(&row[1]).unwrap());
+        let way = path(from, to).map_or_else(|why| why.to_string(), |hops| words(&hops));
+        assert_eq!(way, row[2], "{from} to {to}");
+    }
+}
+
+/// The first block of indented lines below a heading, without the indent.
+fn block_below(page: &str, heading: &str) -> String {
+    let lines = page.lines().skip_while(|line| *line != heading);
+    let block = lines.skip_while(|line| !line.starts_with("    "));
+    let lines = block.map_while(|line| line.strip_prefix("    "));
+    lines.flat_map(|line| [line, "\n"]).collect()
+}
+
+#[test]
+fn the_white_papers_example_meets_what_its_page_says() {
+    let page = page("white-paper.md");
+    let printed = block_below(&page, "## As printed");
+    let mut said = judged(&yaml(&printed), Abilities::THIS_RELEASE).violations;
+    assert_eq!(said.len(), 4);
+    let number = printed.replace("appVersion: 0.0.1", "appVersion: 1.0");
+    said.extend(judged(&yaml(&number), Abilities::EVERYTHING).violations);
+    for violation in said {
+        assert!(page.contains(&format!("    {violation}\n")), "the page lacks: {violation}");
+    }
+    let corrected = sample("exampleapp-v1alpha1.yaml");
+    let taken = judged(&corrected, Abilities::THIS_RELEASE);
+    assert!(taken.allows(), "{taken:?}");
+    assert!(taken.warnings.iter().all(|it| page.contains(&format!("    {it}\n"))), "{taken:?}");
+    let hub = yaml(&block_below(&page, "## What becomes of it"));
+    assert_eq!(to(&kinds::EXAMPLE_APP, "v1", &corrected)["spec"], hub["spec"]);
+}
+
+#[test]
+fn the_difference_to_the_white_paper_leads_to_the_sample() {
+    let page = page("white-paper.md");
+    let difference = block_below(&page, "## The corrected sample");
+    let side = |mark: char| -> String {
+        let lines = difference.lines().filter(|line| line.starts_with([' ', mark]));
+        lines.flat_map(|line| [line.get(1..).unwrap(), "\n"]).collect()
+    };
+    assert_eq!(side('-'), block_below(&page, "## As printed"));
+    assert_eq!(yaml(&side('+')), sample("exampleapp-v1alpha1.yaml"));
+}
