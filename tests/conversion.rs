@@ -174,9 +174,11 @@ fn forged(version: &str, stranger: &Value, how: u8) -> Value {
     let mut section = serde_json::Map::new();
     let mut found = Vec::new();
     paths(stranger, "", &mut found);
-    for path in
-        found.into_iter().filter(|path| path.starts_with("/spec") || path.starts_with("/status"))
-    {
+    let inside = |path: &String| path.starts_with("/spec/") || path.starts_with("/status/");
+    // A window of them: more than a few hundred entries are never ours, and read as none.
+    let inside: Vec<String> = found.into_iter().filter(inside).collect();
+    let skip = usize::from(how) * inside.len() / 256;
+    for path in inside.into_iter().skip(skip).take(60) {
         let value = stranger.pointer(&path).cloned();
         section.insert(path, if how.is_multiple_of(8) { json!([]) } else { json!([value]) });
     }

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail, ensure};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{
+    Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams, ValidationDirective,
+};
 use kube::core::GroupVersionKind;
 use quorate::api::crd;
 use quorate_harness::{Disturbs, Story, tell};
@@ -247,6 +249,47 @@ async fn kubectl_scale_is_held_to_the_rules_in_every_version() -> Result<()> {
                     format!("{:#}", said.err().context("a cluster in memory was put to sleep")?);
                 ensure!(said.contains("may not be 0 with `storage.medium` 'Memory'"), "{said}");
             }
+            alone.remove(story).await?;
+        }
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_sample_is_taken_by_a_real_apiserver() -> Result<()> {
+    tell("api-samples", Disturbs::Nothing, async |story| {
+        let mut alone: BTreeMap<(String, String), Alone> = BTreeMap::new();
+        let mut samples = 0_usize;
+        for file in std::fs::read_dir("deploy/samples")? {
+            let path = file?.path();
+            if path.extension().is_none_or(|it| it != "yaml") {
+                continue;
+            }
+            let mut sample: Value = serde_saphyr::from_str(&std::fs::read_to_string(&path)?)?;
+            let kind = sample["kind"].as_str().context("a sample has a kind")?.to_owned();
+            let version = sample["apiVersion"].as_str().and_then(|it| it.split_once('/'));
+            let version = version.context("a sample has a version")?.1.to_owned();
+            let key = (kind.clone(), version.clone());
+            if !alone.contains_key(&key) {
+                alone.insert(key.clone(), Alone::define(story, &kind, &version).await?);
+            }
+            let alone = alone.get(&key).context("it was just defined")?;
+            sample["metadata"].as_object_mut().map(|metadata| metadata.remove("namespace"));
+            let sample = alone.object(sample)?;
+            let name = sample.metadata.name.clone().unwrap_or_default();
+            // Strictly, as kubectl asks: an unknown field is a mistake.
+            let strictly = PatchParams {
+                dry_run: true,
+                field_validation: Some(ValidationDirective::Strict),
+                ..PatchParams::apply("story")
+            };
+            let taken = alone.objects.patch(&name, &strictly, &Patch::Apply(&sample)).await;
+            taken.with_context(|| format!("{} was refused", path.display()))?;
+            samples = samples.saturating_add(1);
+        }
+        ensure!(samples > 40, "only {samples} samples were found");
+        for (_, alone) in alone {
             alone.remove(story).await?;
         }
         Ok(())
