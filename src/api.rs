@@ -23,6 +23,7 @@ pub mod field;
 pub mod kinds;
 pub mod moment;
 pub mod names;
+mod plain;
 pub mod pod;
 pub mod schedule;
 mod shape;

@@ -1,5 +1,5 @@
-//! The samples are what they say: each is an object of ours, survives every version, and is taken or refused by
-//! this release as their table says. Together they show every field of v1.
+//! The samples are what they say: each is an object of ours, survives every version, is taken or refused by this
+//! release as their table says, and can be read by its controller. Together they show every field of v1.
 //! Comes in: `deploy/samples`, its README.md, the definitions. Goes out: each sample that misleads.
 #![allow(
     clippy::unwrap_used,
@@ -12,14 +12,21 @@
 mod tables;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use quorate::api::check::release::Abilities;
 use quorate::api::check::{Facts, Verdict, check};
+use quorate::api::checked::{Checked, Readable};
 use quorate::api::convert::convert;
 use quorate::api::crd;
+use quorate::api::etcd_backup::checked::EtcdBackup;
+use quorate::api::etcd_cluster::checked::EtcdCluster;
+use quorate::api::etcd_member::checked::EtcdMember;
+use quorate::api::etcd_restore::checked::EtcdRestore;
+use quorate::api::example_app::checked::ExampleApp;
 use quorate::api::kinds::{self, Kind};
 use serde_json::{Map, Value};
 
@@ -66,9 +73,21 @@ impl Sample {
     }
 
     fn judged(&self, can: Abilities) -> Verdict {
-        let now: Timestamp = "2026-01-31T12:00:00Z".parse().unwrap();
-        let facts = Facts { now, can, written_in: self.version };
+        let facts = Facts { now: now(), can, written_in: self.version };
         check(self.kind, None, &self.to(self.kind.hub().name), &facts)
+    }
+
+    /// What the kind's controller makes of it. What the webhook would have filled in makes no difference.
+    fn read<T: Readable + Debug + PartialEq>(&self) {
+        let hub = self.kind.hub().name;
+        let facts = Facts { now: now(), can: Abilities::EVERYTHING, written_in: hub };
+        let read = |object: &Value| {
+            let read = Checked::<T>::read(object, &facts);
+            read.unwrap_or_else(|verdict| panic!("{}: {:#?}", self.file, verdict.violations))
+        };
+        let as_it_is = self.to(hub);
+        let filled = self.kind.filled(&as_it_is, None);
+        assert_eq!(read(&as_it_is), read(&filled), "{}", self.file);
     }
 
     /// What the checks of this release make of it, in the word of the table.
@@ -79,6 +98,24 @@ impl Sample {
         }
         if verdict.allows() { "stored" } else { "refused" }
     }
+}
+
+fn now() -> Timestamp {
+    "2026-01-31T12:00:00Z".parse().unwrap()
+}
+
+/// How an object of each kind is read by its controller.
+fn readers() -> BTreeMap<&'static str, fn(&Sample)> {
+    fn reader<T: Readable + Debug + PartialEq>() -> (&'static str, fn(&Sample)) {
+        (T::kind().name, Sample::read::<T>)
+    }
+    BTreeMap::from([
+        reader::<EtcdCluster>(),
+        reader::<EtcdMember>(),
+        reader::<EtcdBackup>(),
+        reader::<EtcdRestore>(),
+        reader::<ExampleApp>(),
+    ])
 }
 
 fn turned(kind: &Kind, object: &Value, version: &str) -> Value {
@@ -121,6 +158,15 @@ fn nothing_is_wrong_with_any_sample() {
         let verdict = sample.judged(Abilities::EVERYTHING);
         let said: Vec<String> = verdict.violations.iter().map(ToString::to_string).collect();
         assert!(said.is_empty(), "{}:\n{}", sample.file, said.join("\n"));
+    }
+}
+
+#[test]
+fn every_sample_can_be_read_by_its_controller() {
+    let readers = readers();
+    for sample in samples() {
+        let reader = readers.get(sample.kind.name);
+        reader.unwrap_or_else(|| panic!("nobody reads {}", sample.kind.name))(&sample);
     }
 }
 

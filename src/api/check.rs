@@ -37,6 +37,10 @@ pub struct Facts<'a> {
     pub written_in: &'a str,
 }
 
+/// More than anybody mends at once. Each is put into the words of the user's version, which costs a
+/// conversion; nobody shall buy thousands with one object.
+pub(crate) const MOST_FINDINGS: usize = 50;
+
 /// What a rule of a kind finds: violations and warnings, with places in the hub.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
@@ -54,6 +58,9 @@ pub(crate) struct Finding {
 
 impl Findings {
     pub(crate) fn add(&mut self, place: impl Into<Place>, fault: Fault, detail: impl Into<String>) {
+        if self.wrong.len() >= MOST_FINDINGS {
+            return;
+        }
         self.wrong.push(Finding { place: place.into(), fault, detail: detail.into() });
     }
 
@@ -104,7 +111,10 @@ fn judged(
     let as_written = convert(new.clone(), &kind.api_version(written)).unwrap_or_default();
     let tongue = Tongue { kind, version: written, hub: new, written: &as_written };
     let mut findings = Findings::default();
-    (kind.check)(old, new, facts, &mut findings);
+    // Judged as it will be: what is not said has a meaning, too, and had one before.
+    let was = old.map(|old| kind.filled(old, None));
+    let shall = kind.filled(new, was.as_ref());
+    (kind.check)(was.as_ref(), &shall, facts, &mut findings);
     let by_rules: Vec<Told> = findings.wrong.iter().map(|finding| tongue.told(finding)).collect();
     let mut telling = Telling::default();
     // First in the user's own words: what does not fit there is named there. But where a rule is

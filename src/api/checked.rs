@@ -12,6 +12,12 @@ use crate::api::check::{Facts, Findings, Verdict, check};
 use crate::api::kinds::Kind;
 
 /// A `T` that was read from an object without a fault.
+///
+/// Anybody can write a `T`; that is what makes it plain. But only [`Checked::read`] puts one in here,
+/// after every check: the field is private to this file, no room but its tests lies below that could
+/// reach it, and nothing is derived or offered that makes a `Checked` of something else (no `Default`,
+/// no `Deserialize`, no `From`) or that hands out its inside for change (no `DerefMut`). A function
+/// that takes a `Checked<_>` need not doubt.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checked<T>(T);
 
@@ -61,3 +67,6 @@ impl<T: Readable> Checked<T> {
         })
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

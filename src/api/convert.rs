@@ -76,6 +76,9 @@ struct Leg {
 
 impl Leg {
     fn travel(&self, object: &mut Map<String, Value>, kept: &mut Kept) {
+        // An object says for itself what it says in its own version: nothing of that is kept, and
+        // whatever claims to be would come to life on the way back.
+        kept.forget(self.from.name);
         for part in Part::ALL {
             let Some((there, back)) = self.turns(part) else { continue };
             // What is not an object looks the same in every version.
@@ -85,6 +88,7 @@ impl Leg {
             kept.keep(self.from.name, part, said, &restored.back);
             object.insert(part.key().to_owned(), restored.heard);
         }
+        kept.forget(self.to.name);
     }
 
     /// The functions there and back; nothing between a version and itself.

@@ -4,6 +4,7 @@
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 pub(crate) mod check;
+pub mod checked;
 
 use kube::CustomResource;
 use serde_json::{Value, json};

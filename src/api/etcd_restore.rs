@@ -5,6 +5,7 @@
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 pub(crate) mod check;
+pub mod checked;
 
 use kube::CustomResource;
 use serde_json::{Value, json};

@@ -5,9 +5,11 @@
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 pub(crate) mod check;
+pub mod checked;
 mod convert;
 pub mod defaults;
 pub mod place;
+pub mod release;
 pub(crate) mod rules;
 pub mod v1;
 pub mod v1alpha1;

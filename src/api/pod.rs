@@ -6,6 +6,7 @@
 
 pub mod affinity;
 pub mod amount;
+pub mod checked;
 
 use std::collections::BTreeMap;
 

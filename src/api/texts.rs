@@ -44,7 +44,7 @@ text! {
     {
         "type": "string", "title": "a number of bytes with a suffix", "example": "10Gi",
         "maxLength": 20,
-        "pattern": "^[0-9]{1,15}([.][0-9]{1,3})?(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?$",
+        "pattern": "^([0-9]{1,15}|[0-9]{1,6}([.][0-9]{1,3})?(Ki|Mi|Gi|Ti|k|M|G|T))$",
     }
 }
 
@@ -54,7 +54,7 @@ text! {
     {
         "type": "string", "title": "a number of bytes with a suffix", "example": "10Gi",
         "maxLength": 20,
-        "pattern": "^[0-9]{1,15}([.][0-9]{1,3})?(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?$",
+        "pattern": "^([0-9]{1,15}|[0-9]{1,6}([.][0-9]{1,3})?(Ki|Mi|Gi|Ti|k|M|G|T))$",
         "x-kubernetes-validations": [{
             "rule": "quantity(self).compareTo(quantity(oldSelf)) >= 0",
             "message": "may not shrink: a volume cannot be made smaller; restore a backup into a new cluster instead",

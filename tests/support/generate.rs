@@ -22,7 +22,10 @@ fn number(name: &str) -> Option<u64> {
 pub(crate) fn runner(percent: u64) -> TestRunner {
     let cases = number("QUORATE_CASES").unwrap_or(CASES) * percent / 100;
     let cases = u32::try_from(cases).unwrap().max(1);
-    let config = Config { cases, failure_persistence: None, ..Config::default() };
+    // A property that is about some objects only may pass over the others.
+    let max_global_rejects = cases.saturating_mul(20).max(10_000);
+    let config =
+        Config { cases, max_global_rejects, failure_persistence: None, ..Config::default() };
     let mut seed = [7; 16];
     seed[..8].copy_from_slice(&number("QUORATE_SEED").unwrap_or_default().to_le_bytes());
     TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::XorShift, &seed))
@@ -224,19 +227,19 @@ impl Making<'_> {
 }
 
 /// The object with the longest values that its schema allows, in every field and every list.
-pub(crate) fn longest(objects: &Objects) -> Value {
+pub(crate) fn longest(objects: &Objects, letter: &str) -> Value {
     let mut object = json!({
         "apiVersion": objects.api_version,
         "kind": objects.kind,
         "metadata": { "name": "a" },
     });
     for part in ["spec", "status"] {
-        object[part] = fullest(&objects.schema["properties"][part]);
+        object[part] = fullest(&objects.schema["properties"][part], letter);
     }
     object
 }
 
-fn fullest(schema: &Value) -> Value {
+fn fullest(schema: &Value, letter: &str) -> Value {
     let most = |key: &str| usize::try_from(schema[key].as_u64().unwrap()).unwrap();
     if schema.get("x-kubernetes-int-or-string").is_some() {
         return json!("9".repeat(most("maxLength")));
@@ -245,21 +248,21 @@ fn fullest(schema: &Value) -> Value {
         "object" => {
             let mut object = Map::new();
             for (key, schema) in schema["properties"].as_object().into_iter().flatten() {
-                object.insert(key.clone(), fullest(schema));
+                object.insert(key.clone(), fullest(schema, letter));
             }
             if let Some(values) = schema.get("additionalProperties") {
                 for index in 0..most("maxProperties") {
-                    object.insert(format!("key-{index:0>60}"), fullest(values));
+                    object.insert(format!("key-{index:0>60}"), fullest(values, letter));
                 }
             }
             Value::Object(object)
         }
-        "array" => (0..most("maxItems")).map(|_| fullest(&schema["items"])).collect(),
+        "array" => (0..most("maxItems")).map(|_| fullest(&schema["items"], letter)).collect(),
         "string" => match schema["enum"].as_array() {
             Some(choices) => {
                 choices.iter().max_by_key(|choice| choice.as_str().unwrap().len()).unwrap().clone()
             }
-            None => json!("x".repeat(most("maxLength"))),
+            None => json!(letter.repeat(most("maxLength"))),
         },
         "integer" => json!(schema["maximum"].as_f64().unwrap() as i64),
         _ => json!(false),

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use super::place::{Place, Step};
 use super::unknown::Unknown;
-use super::{Fault, Finding, teach};
+use super::{Fault, Finding, MOST_FINDINGS, teach};
 use crate::api::convert::Part;
 use crate::api::crd;
 use crate::api::kinds::{Kind, Version};
@@ -68,6 +68,9 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn add(&mut self, place: &Place, fault: Fault, detail: String) {
+        if self.found.len() >= MOST_FINDINGS {
+            return;
+        }
         self.found.push(Finding { place: place.clone(), fault, detail });
     }
 
@@ -234,9 +237,12 @@ fn pattern(schema: &Value) -> Option<&str> {
 
 fn matches(pattern: &str, text: &str) -> bool {
     static READ: Mutex<BTreeMap<String, Option<Regex>>> = Mutex::new(BTreeMap::new());
-    let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
-    let regex = read.entry(pattern.to_owned()).or_insert_with(|| Regex::new(pattern).ok());
-    regex.as_ref().is_none_or(|regex| regex.is_match(text))
+    // Matched outside of the lock: a regex is cheap to share.
+    let regex = {
+        let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+        read.entry(pattern.to_owned()).or_insert_with(|| Regex::new(pattern).ok()).clone()
+    };
+    regex.is_none_or(|regex| regex.is_match(text))
 }
 
 /// What a value must be: the schema's title and example.

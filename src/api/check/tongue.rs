@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::place::{Place, Step};
 use super::verdict::Told;
-use super::{Finding, schema};
+use super::{Fault, Finding, schema};
 use crate::api::convert::{Part, Turn};
 use crate::api::kinds::{Kind, Version};
 
@@ -47,7 +47,11 @@ impl Tongue<'_> {
         let hub = &finding.place;
         match (self.exactly(hub), hub.0.last()) {
             (Some(Found { place, whole: false }), Some(Step::Field(part))) => {
-                Told { of_a_part: true, ..said(place, format!("the {part} {detail}")) }
+                let detail = match finding.fault {
+                    Fault::Invalid | Fault::Unsupported => format!("the {part} {detail}"),
+                    Fault::Required | Fault::Forbidden => detail,
+                };
+                Told { of_a_part: true, ..said(place, detail) }
             }
             (Some(Found { place, whole: _ }), _) => said(place, detail),
             (None, _) => match self.inside(hub).or_else(|| self.around(hub)) {
@@ -121,8 +125,17 @@ impl Tongue<'_> {
 
     fn named(&self, dotted: &str) -> String {
         let hub = Place::from(dotted);
-        let found = self.exactly(&hub).map(|found| found.place).or_else(|| self.around(&hub));
+        let found = self.exactly(&hub).map(|found| found.place);
+        let found = found.or_else(|| self.around(&hub).filter(|place| !self.is_block(place)));
         found.map_or_else(|| self.hubs(dotted), |place| format!("`{}`", place.dotted()))
+    }
+
+    /// Whether the user's version has a block there: a sentence about a field in a block that has
+    /// no such field must not sound as if it were about the block.
+    fn is_block(&self, place: &Place) -> bool {
+        let found =
+            schema::of(self.kind, self.version).and_then(|schema| schema::at(schema, place));
+        found.is_some_and(|schema| schema.get("properties").is_some())
     }
 
     fn hubs(&self, dotted: &str) -> String {

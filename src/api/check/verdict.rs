@@ -77,7 +77,7 @@ impl fmt::Display for Violation {
         let Self { path, fault, value, detail } = self;
         write!(f, "{path}: {}", fault.words())?;
         if let Some(value) = value.as_ref().filter(|_| fault.shows_value()) {
-            write!(f, ": {}", shortened(&value.to_string(), MOST_OF_A_VALUE))?;
+            write!(f, ": {}", shortened(&without_password(&value.to_string()), MOST_OF_A_VALUE))?;
         }
         write!(f, ": {detail}")
     }
@@ -187,4 +187,17 @@ fn shortened(text: &str, most: usize) -> String {
     }
     let start: String = text.chars().take(most.saturating_sub(3)).collect();
     format!("{start}...")
+}
+
+/// The text without what stands before the host of a URL: answers are logged, passwords are not.
+fn without_password(text: &str) -> String {
+    let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
+    let server = rest.split(['/', '"']).next().unwrap_or_default();
+    match server.rsplit_once('@') {
+        None => text.to_owned(),
+        Some((secret, _)) => {
+            let after = rest.strip_prefix(secret).unwrap_or_default();
+            format!("{scheme}://...{after}")
+        }
+    }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// What must change, by pointer: a value to set, or nothing to unset the key.
 pub(super) type Difference = BTreeMap<String, Option<Value>>;
@@ -38,18 +38,15 @@ fn collect(want: &Value, have: &Value, at: String, changes: &mut Difference) {
     }
 }
 
-/// Makes one change. Objects on the way are made if they are not there; anything else on the way
-/// is left alone, and the change is not made.
+/// Makes one change, if the block that it is in is there. A block that is gone was removed by
+/// somebody since, and a part of it would be a setting that nobody made.
 pub(super) fn apply(target: &mut Value, pointer: &str, value: Option<&Value>) {
     let mut steps: Vec<String> = pointer.split('/').skip(1).map(unescape).collect();
     let Some(last) = steps.pop() else { return };
     let mut here = target;
     for step in steps {
-        let Value::Object(object) = here else { return };
-        if value.is_none() && !object.contains_key(&step) {
-            return;
-        }
-        here = object.entry(step).or_insert_with(|| Value::Object(Map::new()));
+        let Some(next) = here.get_mut(&step) else { return };
+        here = next;
     }
     let Value::Object(object) = here else { return };
     match value {
@@ -108,6 +105,7 @@ mod tests {
         apply(&mut target, "/a/b", Some(&json!(1)));
         apply(&mut target, "", Some(&json!(1)));
         apply(&mut target, "/x/y", None);
+        apply(&mut target, "/x/y", Some(&json!(1)));
         assert_eq!(target, json!({"a": 5}));
     }
 }

@@ -38,6 +38,9 @@ impl<Back: Fn(&Value) -> Value> Fits<'_, Back> {
 
     /// Whether every leaf of the one sounds as it was said, or no other than in the other.
     fn no_worse(&self, one: &Sounded, other: &Sounded) -> bool {
+        if one.back == other.back {
+            return true;
+        }
         let (said, one, other) = (leaves(self.said), leaves(&one.back), leaves(&other.back));
         let all = said.keys().chain(one.keys()).chain(other.keys());
         all.into_iter().all(|leaf| {
@@ -55,7 +58,9 @@ pub(super) struct Sounded {
 
 /// More than any object of ours loses. Each block that is put back costs a conversion, and whoever
 /// may annotate an object must not be able to buy many with one annotation.
-const MOST_ENTRIES: usize = 256;
+const MOST_ENTRIES: usize = 128;
+/// As many blocks as a part of ours has, and more.
+const MOST_BLOCKS: usize = 32;
 
 /// What was kept, by the version that said it.
 #[derive(Debug, Default)]
@@ -111,13 +116,18 @@ impl Kept {
             return whole;
         }
         // Block by block: half a block would be a setting that nobody made.
-        for block in blocks(mine) {
+        for block in blocks(mine).into_iter().take(MOST_BLOCKS) {
             let candidate = fits.sounded(with(&restored.heard, part, block.iter()));
             if fits.no_worse(&candidate, &restored) {
                 restored = candidate;
             }
         }
         restored
+    }
+
+    /// Drops what `version` said.
+    pub(super) fn forget(&mut self, version: &str) {
+        self.0.remove(version);
     }
 
     /// Takes out what `version` said in `part`.
@@ -160,27 +170,24 @@ impl Kept {
         }
     }
 
-    /// The annotation's text in at most `room` bytes. What a valid object says always fits; of
-    /// anything else the longest goes first.
+    /// The annotation's text in at most `room` bytes. If not all fits, what is goes before what is
+    /// wanted, because the operator finds it out anew; of either the longest goes first.
     fn text(&mut self, room: usize) -> Option<String> {
+        let mut longest_last: Vec<(bool, usize, String, String)> = Vec::new();
+        for (version, section) in &self.0 {
+            for (pointer, value) in section {
+                let is_status = pointer.split('/').nth(1) == Some(Part::Status.key());
+                let length = value.as_ref().map_or(0, |value| value.to_string().len());
+                longest_last.push((is_status, length, version.clone(), pointer.clone()));
+            }
+        }
+        longest_last.sort();
         loop {
             let text = json!(self.0.iter().map(written).collect::<Map<_, _>>()).to_string();
             if text.len() <= room {
                 return (!self.0.is_empty()).then_some(text);
             }
-            let longest = |section: &Difference| {
-                let length = |(pointer, value): (&String, &Option<Value>)| {
-                    (value.as_ref().map_or(0, |value| value.to_string().len()), pointer.clone())
-                };
-                section.iter().map(length).max()
-            };
-            let (_, version, pointer) = self
-                .0
-                .iter()
-                .filter_map(|(version, section)| {
-                    longest(section).map(|(length, pointer)| (length, version.clone(), pointer))
-                })
-                .max()?;
+            let (_, _, version, pointer) = longest_last.pop()?;
             let section = self.0.get_mut(&version)?;
             section.remove(&pointer);
             if section.is_empty() {

@@ -60,6 +60,10 @@ pub fn compare(
                 .to_owned(),
         ));
     }
+    for (condition, words) in unserved(live) {
+        let words = format!("is not served as it should be: {condition} is False: {words}");
+        remarks.push(remark(Weight::Differs, words));
+    }
     if remarks.is_empty() && !same(ours, live) {
         remarks.push(remark(Weight::Differs, "differs from this release; apply crds/".to_owned()));
     }
@@ -74,6 +78,17 @@ fn stranded(ours: &CustomResourceDefinition, live: &CustomResourceDefinition) ->
     let stored = live.status.as_ref().and_then(|status| status.stored_versions.clone());
     let known = |name: &String| ours.spec.versions.iter().any(|version| version.name == *name);
     stored.unwrap_or_default().into_iter().filter(|name| !known(name)).collect()
+}
+
+/// The conditions by which the apiserver says that it does not serve a definition, or not by all of
+/// its names.
+fn unserved(live: &CustomResourceDefinition) -> Vec<(String, String)> {
+    let conditions = live.status.as_ref().and_then(|status| status.conditions.clone());
+    let told = |name: &str| name == "Established" || name == "NamesAccepted";
+    let all = conditions.unwrap_or_default().into_iter();
+    all.filter(|it| told(&it.type_) && it.status == "False")
+        .map(|it| (it.type_, it.message.unwrap_or_default()))
+        .collect()
 }
 
 fn lost_conversion(ours: &CustomResourceDefinition, live: &CustomResourceDefinition) -> bool {
@@ -100,7 +115,7 @@ fn same(ours: &CustomResourceDefinition, live: &CustomResourceDefinition) -> boo
             spec.conversion = None;
         }
         spec.names.list_kind = None;
-        spec.preserve_unknown_fields = None;
+        spec.preserve_unknown_fields = spec.preserve_unknown_fields.filter(|keeps| *keeps);
         spec.versions.iter_mut().for_each(sorted);
         spec
     };

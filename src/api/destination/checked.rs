@@ -1,12 +1,13 @@
 //! Where backups go and come from, as controllers see it.
 //! Comes in: blocks that have passed the checks. Goes out: closed types.
-//! May touch: the blocks of `destination`.
+//! May touch: the blocks of `destination`. It knows no kind: each hands in what it says.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
-use super::{Azure, Destination, Gcs, Origin, Retention, S3, Volume};
-use crate::api::etcd_cluster::v1::Backup;
+use super::{Access, Azure, Destination, Gcs, Origin, Retention, S3, Volume};
+use crate::api::checked::Unread;
 use crate::api::field::Field;
-use crate::api::pod::LocalRef;
+use crate::api::plain::{is_true, name_of, text};
+use crate::api::texts::{Schedule, TimeZone};
 
 /// When and where backups are made.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,21 +28,31 @@ pub struct Plan {
     pub verify_schedule: Option<String>,
 }
 
+/// What a kind says about backups, field by field. What it has no words for is absent.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) schedule: Field<Schedule>,
+    pub(crate) time_zone: Field<TimeZone>,
+    pub(crate) suspend: Field<bool>,
+    pub(crate) destination: Field<Destination>,
+    pub(crate) retention: Field<Retention>,
+    pub(crate) verify_schedule: Field<Schedule>,
+}
+
 impl Plan {
-    /// The plan of a cluster.
-    pub(crate) fn of_cluster(backup: Backup) -> Self {
-        let Backup { schedule, time_zone, suspend, destination, retention, verify_schedule } =
-            backup;
+    /// The plan in the block `spec.backup` of any kind.
+    pub(crate) fn read(asked: Asked) -> Result<Self, Unread> {
+        let Asked { schedule, time_zone, suspend, destination, retention, verify_schedule } = asked;
         let Retention { keep_last, keep_days } = retention.or_empty();
-        Self {
+        Ok(Self {
             schedule: text(&schedule),
             time_zone: text(&time_zone),
-            suspend: suspend.into_known().unwrap_or_default(),
-            store: destination.into_known().and_then(Store::of),
+            suspend: is_true(&suspend),
+            store: Store::read(destination, "spec.backup.destination")?,
             keep_last: keep_last.into_known(),
             keep_days: keep_days.into_known(),
             verify_schedule: text(&verify_schedule),
-        }
+        })
     }
 }
 
@@ -95,6 +106,16 @@ pub enum Store {
 }
 
 impl Store {
+    /// The store, if there is a block for it. Such a block names one: what is lost here would be
+    /// written elsewhere, or nowhere.
+    pub(crate) fn read(
+        destination: Field<Destination>,
+        path: &'static str,
+    ) -> Result<Option<Self>, Unread> {
+        let named = |block| Self::of(block).ok_or(Unread { path, wanted: "a place for backups" });
+        destination.into_known().map(named).transpose()
+    }
+
     /// The store that a block names; nothing if it names none.
     #[must_use]
     pub fn of(destination: Destination) -> Option<Self> {
@@ -114,7 +135,7 @@ impl Store {
                 prefix: text(&prefix),
                 endpoint: text(&endpoint),
                 region: text(&region),
-                path_style: path_style.into_known().unwrap_or_default(),
+                path_style: is_true(&path_style),
                 credentials: name_of(&credentials_secret_ref),
                 authority: name_of(&ca_secret_ref),
             });
@@ -164,28 +185,26 @@ pub enum Source {
 }
 
 impl Source {
-    /// The source that a block names; nothing if it names none.
-    pub(crate) fn of(origin: Field<Origin>) -> Option<Self> {
-        let Origin { backup_ref, location, access } = origin.into_known()?;
+    /// The source that a block names. Without one, somebody would begin with nothing instead.
+    pub(crate) fn read(origin: Field<Origin>, path: &'static str) -> Result<Self, Unread> {
+        let source = origin.into_known().and_then(Self::of);
+        source.ok_or(Unread { path, wanted: "a backup, by its name or its place" })
+    }
+
+    fn of(origin: Origin) -> Option<Self> {
+        let Origin { backup_ref, location, access } = origin;
         if let Some(name) = name_of(&backup_ref) {
             return Some(Self::Backup(name));
         }
-        let access = access.or_empty();
+        let Access { endpoint, region, path_style, credentials_secret_ref, ca_secret_ref } =
+            access.or_empty();
         Some(Self::Location {
             location: text(&location)?,
-            endpoint: text(&access.endpoint),
-            region: text(&access.region),
-            path_style: access.path_style.into_known().unwrap_or_default(),
-            credentials: name_of(&access.credentials_secret_ref),
-            authority: name_of(&access.ca_secret_ref),
+            endpoint: text(&endpoint),
+            region: text(&region),
+            path_style: is_true(&path_style),
+            credentials: name_of(&credentials_secret_ref),
+            authority: name_of(&ca_secret_ref),
         })
     }
-}
-
-fn text<T: ToString>(field: &Field<T>) -> Option<String> {
-    field.known().map(ToString::to_string)
-}
-
-fn name_of(reference: &Field<LocalRef>) -> Option<String> {
-    reference.known().and_then(|it| text(&it.name))
 }

@@ -156,7 +156,7 @@ fn backups(new: &Cluster, facts: &Facts<'_>, findings: &mut Findings) {
     }
     backup::destination(&wanted.destination, place, findings);
     if wanted.schedule.known().is_some() {
-        backup::retention(&wanted.retention, "spec.backup.retention", findings);
+        backup::retention(&wanted.retention, "spec.backup.retention", facts, findings);
     }
 }
 

@@ -7,23 +7,28 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Affinity, ResourceRequirements, Toleration};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::defaults::defaults;
 use super::v1::{
-    self, AutoCompaction, CompactionMode, DeletionPolicy, EtcdClusterSpec, IssuerKind, Medium,
-    TlsSide, TlsSource,
+    self, Auth, AutoCompaction, CompactionMode, DeletionPolicy, EtcdClusterSpec, IssuerKind,
+    IssuerRef, Medium, Tls, TlsSide, TlsSource, Upgrade,
 };
 use crate::api::checked::{Readable, Unread};
-use crate::api::destination::checked::{Plan, Source};
+use crate::api::destination::checked::{Asked, Plan, Source};
 use crate::api::etcd_version::Release;
 use crate::api::field::Field;
 use crate::api::kinds::{self, Kind};
-use crate::api::pod::{Image, LocalRef, PullPolicy, Resources};
-use crate::api::texts::EtcdVersion;
-use crate::api::{bytes, names};
+use crate::api::names;
+use crate::api::plain::{
+    self, is_true, maybe_number, maybe_size, number, some_name, some_text, text, texts,
+};
+use crate::api::pod::Resources;
+use crate::api::pod::checked::{Pull, as_pods_have_it};
+
+/// Where a side's certificates are said to come from: the issuer, and the Secret.
+const CLIENT: [&str; 2] = ["spec.tls.client.issuerRef", "spec.tls.client.secretRef"];
+const PEER: [&str; 2] = ["spec.tls.peer.issuerRef", "spec.tls.peer.secretRef"];
 
 /// What a cluster should be.
 #[derive(Clone, Debug, PartialEq)]
@@ -97,17 +102,6 @@ pub struct Repair {
     pub recreate_attempts: u32,
     /// How long a member may be gone.
     pub replace_after: Duration,
-}
-
-/// Where an image comes from.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Pull {
-    /// The repository, without a tag.
-    pub repository: String,
-    /// When to pull.
-    pub policy: Option<PullPolicy>,
-    /// Secrets for the registry.
-    pub secrets: Vec<String>,
 }
 
 /// Settings of etcd that the user chose.
@@ -190,58 +184,55 @@ impl Readable for EtcdCluster {
             paused,
             deletion_policy,
         } = spec;
-        let (auth, tls) = (auth.or_empty(), tls.or_empty());
-        let asks = auth.enabled.known() == Some(&true);
+        let (Auth { enabled, root_secret_ref }, Tls { client, peer }) =
+            (auth.or_empty(), tls.or_empty());
+        let root = || some_name(&root_secret_ref, "spec.auth.rootSecretRef");
+        let Upgrade { snapshot_first } = upgrade.or_empty();
         Ok(Self {
             replicas: number(&replicas, "spec.replicas")?,
-            version: release(&version)?,
-            image: pull(image.or_empty()),
+            version: plain::release(&version, "spec.version")?,
+            image: Pull::read(image.or_empty())?.named()?,
             storage: kept_on(storage.or_empty())?,
             options: chosen(options.or_empty())?,
-            client_tls: certificates(tls.client.or_empty()),
-            peer_tls: certificates(tls.peer.or_empty()),
-            root_secret: name_of(&auth.root_secret_ref).filter(|_| asks),
-            pods: pods(placement.or_empty(), pod_metadata.or_empty(), &resources)?,
-            snapshot_first: upgrade.or_empty().snapshot_first.into_known().unwrap_or_default(),
+            client_tls: certificates(client.or_empty(), CLIENT)?,
+            peer_tls: certificates(peer.or_empty(), PEER)?,
+            root_secret: is_true(&enabled).then(root).transpose()?,
+            pods: pods(&placement.or_empty(), &pod_metadata.or_empty(), &resources)?,
+            snapshot_first: is_true(&snapshot_first),
             repair: given_up(&repair.or_empty())?,
-            defragment: defragment.into_known().map(|it| rewritten(&it)),
-            backup: backup.into_known().map(Plan::of_cluster),
-            restore: restore.into_known().and_then(|it| Source::of(it.from)),
-            paused: paused.into_known().unwrap_or_default(),
+            defragment: defragment.known().map(rewritten).transpose()?,
+            backup: backup.into_known().map(planned).transpose()?,
+            restore: restore.into_known().map(begun_with).transpose()?,
+            paused: is_true(&paused),
             deletion: deletion_policy.into_known().unwrap_or(DeletionPolicy::Retain),
         })
     }
 }
 
-fn release(version: &Field<EtcdVersion>) -> Result<Release, Unread> {
-    let release = version.known().and_then(|it| Release::parse(it.as_str()));
-    release.ok_or(Unread { path: "spec.version", wanted: "a release of etcd" })
-}
-
-fn kept_on(storage: v1::Storage) -> Result<Storage, Unread> {
+/// What the members of a cluster, or one of them, keep their data on.
+pub(crate) fn kept_on(storage: v1::Storage) -> Result<Storage, Unread> {
     let v1::Storage { size, class_name, medium } = storage;
-    let bytes = size.known().and_then(|it| bytes::parse(it.as_str()));
     Ok(Storage {
-        bytes: bytes.ok_or(Unread { path: "spec.storage.size", wanted: "a size" })?,
-        class: class_name.known().map(ToString::to_string),
+        bytes: plain::size(&size, "spec.storage.size")?,
+        class: text(&class_name),
         medium: medium.into_known().unwrap_or(Medium::Disk),
     })
 }
 
 fn pods(
-    placement: v1::Placement,
-    metadata: v1::PodMetadata,
+    placement: &v1::Placement,
+    metadata: &v1::PodMetadata,
     resources: &Field<Resources>,
 ) -> Result<Pods, Unread> {
     let v1::Placement { node_selector, tolerations, affinity } = placement;
     let v1::PodMetadata { labels, annotations } = metadata;
-    let tolerations = as_pods_have_it(&tolerations, "spec.placement.tolerations")?;
+    let tolerations = as_pods_have_it(tolerations, "spec.placement.tolerations")?;
     Ok(Pods {
-        node_selector: plain(node_selector),
+        node_selector: texts(node_selector, "spec.placement.nodeSelector")?,
         tolerations: tolerations.unwrap_or_default(),
-        affinity: as_pods_have_it(&affinity, "spec.placement.affinity")?,
-        labels: plain(labels),
-        annotations: plain(annotations),
+        affinity: as_pods_have_it(affinity, "spec.placement.affinity")?,
+        labels: texts(labels, "spec.podMetadata.labels")?,
+        annotations: texts(annotations, "spec.podMetadata.annotations")?,
         resources: as_pods_have_it(resources, "spec.resources")?.unwrap_or_default(),
     })
 }
@@ -255,60 +246,25 @@ fn given_up(repair: &v1::Repair) -> Result<Repair, Unread> {
     })
 }
 
-fn rewritten(defragment: &v1::Defragment) -> Defragment {
+fn rewritten(defragment: &v1::Defragment) -> Result<Defragment, Unread> {
     let v1::Defragment { schedule, time_zone, reclaim_above } = defragment;
-    Defragment {
-        schedule: schedule.known().map(ToString::to_string),
-        time_zone: time_zone.known().map(ToString::to_string),
-        reclaim_above: reclaim_above.known().and_then(|it| bytes::parse(it.as_str())),
-    }
+    Ok(Defragment {
+        schedule: text(schedule),
+        time_zone: text(time_zone),
+        reclaim_above: maybe_size(reclaim_above, "spec.defragment.reclaimAbove")?,
+    })
 }
 
-fn number<T: TryFrom<i32>>(field: &Field<i32>, path: &'static str) -> Result<T, Unread> {
-    let number = field.known().and_then(|number| T::try_from(*number).ok());
-    number.ok_or(Unread { path, wanted: "a number that is not negative" })
+/// What a cluster, or an application with one, begins with.
+pub(crate) fn begun_with(restore: v1::Restore) -> Result<Source, Unread> {
+    let v1::Restore { from } = restore;
+    Source::read(from, "spec.restore.from")
 }
 
-fn maybe_number<T: TryFrom<i32>>(
-    field: &Field<i32>,
-    path: &'static str,
-) -> Result<Option<T>, Unread> {
-    field.known().map(|_| number(field, path)).transpose()
-}
-
-fn pull(image: Image) -> Pull {
-    let Image { repository, pull_policy, pull_secrets } = image;
-    Pull {
-        repository: repository.known().map(ToString::to_string).unwrap_or_default(),
-        policy: pull_policy.into_known(),
-        secrets: pull_secrets
-            .into_known()
-            .unwrap_or_default()
-            .into_iter()
-            .filter_map(|secret| name_of(&Field::Known(secret)))
-            .collect(),
-    }
-}
-
-fn name_of(reference: &Field<LocalRef>) -> Option<String> {
-    reference.known().and_then(|it| it.name.known()).map(ToString::to_string)
-}
-
-fn plain<T: ToString>(map: Field<BTreeMap<String, T>>) -> BTreeMap<String, String> {
-    let entries = map.into_known().unwrap_or_default().into_iter();
-    entries.map(|(key, value)| (key, value.to_string())).collect()
-}
-
-/// A block in Kubernetes' own types. Field for field it is the same JSON.
-fn as_pods_have_it<T: Serialize, Own: DeserializeOwned>(
-    field: &Field<T>,
-    path: &'static str,
-) -> Result<Option<Own>, Unread> {
-    let read = |block: &T| serde_json::to_value(block).and_then(serde_json::from_value).ok();
-    match field.known() {
-        None => Ok(None),
-        Some(block) => read(block).map(Some).ok_or(Unread { path, wanted: "as a Pod has it" }),
-    }
+fn planned(backup: v1::Backup) -> Result<Plan, Unread> {
+    let v1::Backup { schedule, time_zone, suspend, destination, retention, verify_schedule } =
+        backup;
+    Plan::read(Asked { schedule, time_zone, suspend, destination, retention, verify_schedule })
 }
 
 fn chosen(options: v1::Options) -> Result<Options, Unread> {
@@ -322,7 +278,7 @@ fn chosen(options: v1::Options) -> Result<Options, Unread> {
     let heartbeat = maybe_number(&heartbeat_milliseconds, "spec.options.heartbeatMilliseconds")?;
     let election = maybe_number(&election_milliseconds, "spec.options.electionMilliseconds")?;
     Ok(Options {
-        quota: quota.known().and_then(|it| bytes::parse(it.as_str())),
+        quota: maybe_size(&quota, "spec.options.quota")?,
         compaction: compaction(&auto_compaction.or_empty())?,
         snapshot_count: maybe_number(&snapshot_count, "spec.options.snapshotCount")?,
         heartbeat: heartbeat.map(Duration::from_millis),
@@ -340,21 +296,27 @@ fn compaction(given: &AutoCompaction) -> Result<Option<Compaction>, Unread> {
     })
 }
 
-fn certificates(side: TlsSide) -> Certificates {
+fn certificates(
+    side: TlsSide,
+    [issuer_path, secret_path]: [&'static str; 2],
+) -> Result<Certificates, Unread> {
     let TlsSide { source, issuer_ref, secret_ref } = side;
-    match source.into_known().unwrap_or(TlsSource::Managed) {
+    Ok(match source.into_known().unwrap_or(TlsSource::Managed) {
         TlsSource::Managed => Certificates::Managed,
         TlsSource::CertManager => {
-            let issuer = issuer_ref.or_empty();
+            let IssuerRef { name, kind } = issuer_ref.or_empty();
             Certificates::Issuer {
-                name: issuer.name.known().map(ToString::to_string).unwrap_or_default(),
-                kind: issuer.kind.into_known().unwrap_or(IssuerKind::Issuer),
+                name: some_text(&name, issuer_path)?,
+                kind: kind.into_known().unwrap_or(IssuerKind::Issuer),
             }
         }
-        TlsSource::Secret => Certificates::Secret(name_of(&secret_ref).unwrap_or_default()),
+        TlsSource::Secret => Certificates::Secret(some_name(&secret_ref, secret_path)?),
         TlsSource::Disabled => Certificates::Disabled,
-    }
+    })
 }
 
 /// The longest name that anything of a cluster may get still fits a label.
 const _: () = assert!(names::MOST_NAME + 11 <= 63, "a member's name must fit a label");
+
+#[cfg(test)]
+mod tests;

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use crate::api::cel::{given, rule};
 use crate::api::names;
 
-/// Where one version of the spec keeps what the rules are about. What a version cannot say, no
-/// request in it can break.
+/// Where one version of the spec keeps what the rules are about. A rule over two fields of which a
+/// version has one can still be broken through it; `check` judges those in v1, whoever wrote.
 pub(super) struct Where {
     size: &'static str,
     class: &'static str,

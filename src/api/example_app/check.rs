@@ -115,7 +115,7 @@ fn backups(new: &App, facts: &Facts<'_>, findings: &mut Findings) {
     backup::somewhere(&wanted.destination, asked_by, with, place, findings);
     backup::destination(&wanted.destination, place, findings);
     if wanted.schedule.known().is_some() {
-        backup::retention(&wanted.retention, "spec.backup.retention", findings);
+        backup::retention(&wanted.retention, "spec.backup.retention", facts, findings);
     }
 }
 

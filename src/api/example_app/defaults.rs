@@ -16,6 +16,12 @@ const DISK: &str = "10Gi";
 /// Every night, when few people work.
 const SCHEDULE: &str = "0 3 * * *";
 const FAILED_STARTS: i32 = 3;
+/// How many replicas a range has at least, if it does not say so. It is not written into the object,
+/// like all of a range: who reads one means this.
+pub(super) const LEAST_REPLICAS: u16 = 1;
+/// How busy the replicas of a range should be, if it does not say so: what Kubernetes' own autoscaler
+/// takes without a word.
+pub(super) const TARGET_PERCENT: u16 = 80;
 
 /// Fills in what is not said. What the application's own cluster was given once, it keeps.
 pub fn defaults(spec: &mut ExampleAppSpec, old: Option<&ExampleAppSpec>) {
@@ -51,7 +57,8 @@ fn managed_of(old: &ExampleAppSpec) -> Option<&ManagedEtcd> {
 
 fn managed_defaults(managed: &mut ManagedEtcd, old: Option<&ManagedEtcd>) {
     let ManagedEtcd { replicas, version, storage } = managed;
-    replicas.fill(MEMBERS);
+    let members = old.and_then(|old| old.replicas.known().copied());
+    replicas.fill(members.unwrap_or(MEMBERS));
     let ran = old.and_then(|old| old.version.known().cloned());
     version.fill(ran.unwrap_or_else(|| ETCD.into()));
     let had = old.and_then(|old| old.storage.known()).and_then(|it| it.size.known().cloned());

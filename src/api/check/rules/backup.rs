@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use super::is_said;
+use crate::api::check::release::Ability;
 use crate::api::check::{Facts, Findings, teach};
 use crate::api::destination::{Destination, Origin, Retention, S3};
 use crate::api::field::Field;
@@ -90,11 +91,16 @@ fn server(given: &Field<Endpoint>, place: &str, findings: &mut Findings) {
 }
 
 /// Without a word, backups pile up.
-pub(crate) fn retention(given: &Field<Retention>, place: &str, findings: &mut Findings) {
+pub(crate) fn retention(
+    given: &Field<Retention>,
+    place: &str,
+    facts: &Facts<'_>,
+    findings: &mut Findings,
+) {
     let kept_for_ever = given.known().is_none_or(|Retention { keep_last, keep_days }| {
         keep_last.known().is_none() && keep_days.known().is_none()
     });
-    if kept_for_ever {
+    if kept_for_ever && facts.can.include(Ability::Backup) {
         findings
             .warn(format!("no `{place}`: backups are kept for ever; say `keepLast` or `keepDays`"));
     }
@@ -108,8 +114,7 @@ pub(crate) fn zone_of<const N: usize>(
     findings: &mut Findings,
 ) {
     if is_said(zone) && !schedules.into_iter().any(is_said) {
-        let detail = format!("goes with `{place}.schedule`; say when, or leave it out");
-        findings.invalid(format!("{place}.timeZone"), detail);
+        findings.warn(format!("`{place}.timeZone` means nothing without `{place}.schedule`"));
     }
 }
 

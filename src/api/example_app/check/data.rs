@@ -32,13 +32,17 @@ pub(super) fn data(old: Option<&App>, new: &App, facts: &Facts<'_>, findings: &m
     }
     let before = old.map(managed);
     let now = managed(new);
+    // What was asked for is what runs, or is on its way: its cluster has the last word.
     let asked = Asked {
-        current: None,
+        current: before.as_ref().and_then(|it| it.version.known()).map(EtcdVersion::as_str),
         before: before.as_ref().and_then(|it| it.version.known()).map(EtcdVersion::as_str),
         now: now.version.known().map(EtcdVersion::as_str),
         place: "spec.data.etcd.managed.version",
     };
     version(&asked, facts, findings);
+    if cluster_ref(new).is_some() {
+        return;
+    }
     let (was, is) = (before.map(|it| it.storage.or_empty()), now.storage.or_empty());
     volume(was.as_ref().map(volume_of).as_ref(), &volume_of(&is), &VOLUME, findings);
 }
