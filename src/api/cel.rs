@@ -26,6 +26,37 @@ pub(crate) fn given(root: &str, path: &str) -> String {
     asked.join(" && ")
 }
 
+/// A value that is there stays what it is, and one that is not there stays away.
+pub(crate) fn stays(path: &str, because: &str) -> Value {
+    let (has, had) = (given("self", path), given("oldSelf", path));
+    rule(
+        format!("({has}) == ({had}) && (!({has}) || self.{path} == oldSelf.{path})"),
+        format!("`{path}` may not be changed: {because}"),
+    )
+}
+
+/// The size of volumes stays said. That it does not shrink is a rule of the size itself.
+pub(crate) fn size_stays(path: &str) -> Value {
+    rule(
+        format!("!({}) || ({})", given("oldSelf", path), given("self", path)),
+        format!("`{path}` may not be removed: the volumes have this size; leave it as it is"),
+    )
+}
+
+/// A name that begins with a letter, with at most `most` characters, and the reason for that.
+pub(crate) fn name_within(most: usize, because: &str) -> Value {
+    rule(
+        format!(
+            "self.metadata.name.size() <= {most} && \
+             self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')"
+        ),
+        format!(
+            "the name must begin with a letter, have only lower case letters, digits and dashes, \
+             and at most {most} characters: {because}"
+        ),
+    )
+}
+
 /// What the rules of a kind, in one version, say to an object that was `old`.
 #[cfg(test)]
 #[track_caller]

@@ -1,7 +1,8 @@
 //! The verdict on an object: everything that is wrong with it at once, and what is worth a word.
 //! Comes in: the object as it was, as it shall be, and what the checks need to know.
 //! Goes out: a [`Verdict`] in the words of the version that the user wrote.
-//! May touch: the kinds of `api`. The schema and CEL hold without this; here the same rules, and
+//! The words here: a rule makes a *finding* at a *place* of v1; a *tongue* puts it into the user's
+//! version, where it is *told* once. May touch: the kinds of `api`. The schema and CEL hold without this; here the same rules, and
 //! those that need more than a schema, come with the reason and the way out.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 

@@ -3,6 +3,8 @@
 //! May touch: the kinds of `api`. Total over whatever arrives: the apiserver sends objects without
 //! a spec, with nulls, and with values that its schema has not yet refused, and a conversion that
 //! fails takes the whole kind down. Nothing is invented; what one version cannot say is `kept`.
+//! The words here: a version *says* something; a *turn* makes it *heard* in another; turned *back*
+//! it shows what was understood, and the difference is *kept*.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 mod difference;

@@ -9,10 +9,9 @@ pub mod checked;
 use kube::CustomResource;
 use serde_json::{Value, json};
 
-use crate::api::cel::{given, rule};
+use crate::api::cel::{given, name_within, rule};
 use crate::api::condition::Condition;
 use crate::api::destination::Destination;
-use crate::api::etcd_cluster::rules::name_within;
 use crate::api::field::WIDEST;
 use crate::api::names;
 use crate::api::pod::LocalRef;

@@ -10,8 +10,8 @@ pub mod checked;
 use kube::CustomResource;
 use serde_json::{Value, json};
 
+use crate::api::cel::name_within;
 use crate::api::condition::Condition;
-use crate::api::etcd_cluster::rules::name_within;
 use crate::api::etcd_cluster::v1::Storage;
 use crate::api::etcd_cluster::v1::status::MemberRole;
 use crate::api::names;

@@ -10,10 +10,9 @@ pub mod checked;
 use kube::CustomResource;
 use serde_json::{Value, json};
 
-use crate::api::cel::{given, rule};
+use crate::api::cel::{given, name_within, rule, stays};
 use crate::api::condition::Condition;
 use crate::api::destination::Origin;
-use crate::api::etcd_cluster::rules::name_within;
 use crate::api::field::WIDEST;
 use crate::api::names;
 use crate::api::pod::LocalRef;
@@ -110,22 +109,14 @@ pub(crate) fn stays_but_for_approval() -> Value {
     let approved = |it: &str| format!("({} && {it}.spec.approve)", given(it, "spec.approve"));
     json!([
         name_within(names::MOST_NAME, "its Pod is named after it"),
-        stays("spec.clusterRef"),
-        stays("spec.from"),
-        stays("spec.recoverQuorum"),
+        stays("spec.clusterRef", "make another EtcdRestore instead"),
+        stays("spec.from", "make another EtcdRestore instead"),
+        stays("spec.recoverQuorum", "make another EtcdRestore instead"),
         rule(
             format!("!{} || {}", approved("oldSelf"), approved("self")),
             "`spec.approve` may not be taken back: what was approved may have begun",
         ),
     ])
-}
-
-fn stays(path: &str) -> Value {
-    let (has, had) = (given("self", path), given("oldSelf", path));
-    rule(
-        format!("({has}) == ({had}) && (!({has}) || self.{path} == oldSelf.{path})"),
-        format!("`{path}` may not be changed: make another EtcdRestore instead"),
-    )
 }
 
 #[cfg(test)]

@@ -47,8 +47,8 @@ pub fn compare(
             Weight::Strands,
             format!(
                 "objects may still be stored as {stranded}, which this release does not have: they \
-                 could no longer be read; install the release before this one, let it migrate them, \
-                 and wait until status.storedVersions no longer names {stranded}"
+                 could no longer be read; stay with a release that has {stranded}, let it migrate \
+                 them, and wait until status.storedVersions no longer names it"
             ),
         ));
     }
@@ -62,6 +62,12 @@ pub fn compare(
     }
     for (condition, words) in unserved(live) {
         let words = format!("is not served as it should be: {condition} is False: {words}");
+        remarks.push(remark(Weight::Differs, words));
+    }
+    if let (Some(here), Some(there)) = (converter(ours), converter(live))
+        && here != there
+    {
+        let words = format!("is converted by {there} and not by {here}; apply crds/");
         remarks.push(remark(Weight::Differs, words));
     }
     if remarks.is_empty() && !same(ours, live) {
@@ -97,6 +103,14 @@ fn lost_conversion(ours: &CustomResourceDefinition, live: &CustomResourceDefinit
         conversion.map_or_else(|| "None".to_owned(), |conversion| conversion.strategy.clone())
     };
     strategy(ours) == "Webhook" && strategy(live) != "Webhook" && live.spec.versions.len() > 1
+}
+
+/// Who converts, in words.
+fn converter(definition: &CustomResourceDefinition) -> Option<String> {
+    let webhook = definition.spec.conversion.as_ref()?.webhook.as_ref()?;
+    let service = webhook.client_config.as_ref()?.service.as_ref()?;
+    let path = service.path.as_deref().unwrap_or_default();
+    Some(format!("the Service {}/{}, at {path}", service.namespace, service.name))
 }
 
 /// Whether both say the same. The bundle of authorities is put in at run time, and does not count.
@@ -175,6 +189,17 @@ mod tests {
         let mut live = stored(&["v1"]);
         live.spec.conversion = None;
         assert_eq!(weight(Some(&live)), Weight::Strands);
+    }
+
+    #[test]
+    fn a_definition_that_another_service_converts_says_which() {
+        let mut live = stored(&["v1"]);
+        let webhook = live.spec.conversion.as_mut().unwrap().webhook.as_mut().unwrap();
+        let service = webhook.client_config.as_mut().unwrap().service.as_mut().unwrap();
+        service.namespace = "elsewhere".to_owned();
+        let remarks = compare(&clusters(), Some(&live));
+        assert_eq!(remarks[0].weight, Weight::Differs);
+        assert!(remarks[0].words.contains("elsewhere/"), "{}", remarks[0].words);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use serde_json::{Value, json};
 
-use crate::api::cel::{given, rule};
+use crate::api::cel::{given, name_within, rule, size_stays, stays};
 use crate::api::names;
 
 /// Where one version of the spec keeps what the rules are about. A rule over two fields of which a
@@ -45,22 +45,10 @@ impl Where {
     pub(super) fn rules(&self) -> Value {
         let Self { size, class, schedule, destination } = self;
         let mut rules = vec![
-            rule(
-                format!("!({}) || ({})", given("oldSelf", size), given("self", size)),
-                format!(
-                    "`{size}` may not be removed: the volumes have this size; leave it as it is"
-                ),
-            ),
-            rule(
-                format!(
-                    "({has}) == ({had}) && (!({has}) || self.{class} == oldSelf.{class})",
-                    has = given("self", class),
-                    had = given("oldSelf", class),
-                ),
-                format!(
-                    "`{class}` may not be changed: a volume stays in its class; restore a backup \
-                     into a new cluster instead"
-                ),
+            size_stays(size),
+            stays(
+                class,
+                "a volume stays in its class; restore a backup into a new cluster instead",
             ),
         ];
         if !schedule.is_empty() {
@@ -181,18 +169,4 @@ pub(super) fn tls_side() -> Value {
 /// The name must leave room for what is named after it.
 pub(crate) fn name_fits() -> Value {
     json!([name_within(names::MOST_NAME, "Services and Pods are named after it")])
-}
-
-/// A name that begins with a letter, with at most `most` characters, and the reason for that.
-pub(crate) fn name_within(most: usize, because: &str) -> Value {
-    rule(
-        format!(
-            "self.metadata.name.size() <= {most} && \
-             self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')"
-        ),
-        format!(
-            "the name must begin with a letter, have only lower case letters, digits and dashes, \
-             and at most {most} characters: {because}"
-        ),
-    )
 }

@@ -9,8 +9,7 @@ mod tests;
 
 use serde_json::{Value, json};
 
-use crate::api::cel::{given, rule};
-use crate::api::etcd_cluster::rules::name_within;
+use crate::api::cel::{given, name_within, rule, size_stays, stays};
 use crate::api::names;
 
 /// The rules over the spec of v1.
@@ -136,31 +135,11 @@ fn needs(path: &str, other: &str) -> Value {
 
 /// Where the data is stays where it is.
 fn source_stays(path: &str) -> Value {
-    let (has, had) = (given("self", path), given("oldSelf", path));
-    rule(
-        format!("({has}) == ({had}) && (!({has}) || self.{path} == oldSelf.{path})"),
-        format!(
-            "`{path}` may not be changed later: the data would stay behind; make a new application \
-             instead"
-        ),
-    )
+    stays(path, "the data would stay behind; make a new application instead")
 }
 
 /// What EtcdCluster refuses to change about its volumes, refused where it is said.
 fn volumes_stay() -> [Value; 2] {
     let (size, class) = ("data.etcd.managed.storage.size", "data.etcd.managed.storage.className");
-    [
-        rule(
-            format!("!({}) || ({})", given("oldSelf", size), given("self", size)),
-            format!("`{size}` may not be removed: the volumes have this size; leave it as it is"),
-        ),
-        rule(
-            format!(
-                "({has}) == ({had}) && (!({has}) || self.{class} == oldSelf.{class})",
-                has = given("self", class),
-                had = given("oldSelf", class),
-            ),
-            format!("`{class}` may not be changed: a volume stays in its class"),
-        ),
-    ]
+    [size_stays(size), stays(class, "a volume stays in its class")]
 }

@@ -7,11 +7,11 @@ use std::time::Duration;
 use super::is_said;
 use crate::api::check::release::Ability;
 use crate::api::check::{Facts, Findings, teach};
-use crate::api::destination::{Destination, Origin, Retention, S3};
+use crate::api::destination::{Destination, Origin, Retention, S3, url};
 use crate::api::field::Field;
 use crate::api::schedule::{self, Problem};
 use crate::api::store_names;
-use crate::api::texts::{Endpoint, Schedule, TimeZone};
+use crate::api::texts::{Endpoint, Location, Schedule, TimeZone};
 
 /// More often than this, backups of one cluster get in each other's way.
 const OFTEN: Duration = Duration::from_mins(5);
@@ -132,9 +132,11 @@ pub(crate) fn origin(given: &Field<Origin>, place: &str, findings: &mut Findings
         ),
         (true, false) | (false, true) => {}
     }
-    let problem = location.known().and_then(|it| teach::location(it.as_str()));
-    if let Some(problem) = problem {
-        findings.invalid(format!("{place}.location"), problem);
+    if let Some(text) = location.known().map(Location::as_str) {
+        let here = format!("{place}.location");
+        if let Some(problem) = teach::location(text).or_else(|| bucket_in(text)) {
+            findings.invalid(here, problem);
+        }
     }
     if is_said(access) && !is_said(location) {
         let detail = "goes with `location`; an EtcdBackup knows how to reach its store";
@@ -143,6 +145,13 @@ pub(crate) fn origin(given: &Field<Origin>, place: &str, findings: &mut Findings
     if let Some(access) = access.known() {
         server(&access.endpoint, &format!("{place}.access.endpoint"), findings);
     }
+}
+
+/// What is wrong with the bucket of S3 that a URL names.
+fn bucket_in(location: &str) -> Option<String> {
+    let s3 = url::parse(location)?.s3.into_known()?;
+    let problem = store_names::bucket_problem(s3.bucket.known()?.as_str())?;
+    Some(format!("the bucket {problem}"))
 }
 
 /// Whoever asks for backups says where they go, with these words.

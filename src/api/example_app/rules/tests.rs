@@ -38,17 +38,17 @@ fn the_source_of_the_data_stays_in_every_version_that_names_it() {
     let reference = |name: &str| json!({"data": {"etcd": {"clusterRef": {"name": name}}}});
     let managed = json!({"data": {"etcd": {"managed": {"replicas": 3}}}});
     for own in [json!({}), managed] {
-        refused("v1", Some(&own), &reference("a"), "may not be changed later");
-        refused("v1", Some(&reference("a")), &own, "may not be changed later");
+        refused("v1", Some(&own), &reference("a"), "may not be changed");
+        refused("v1", Some(&reference("a")), &own, "may not be changed");
     }
-    refused("v1", Some(&reference("a")), &reference("b"), "may not be changed later");
+    refused("v1", Some(&reference("a")), &reference("b"), "may not be changed");
     taken("v1", Some(&reference("a")), &reference("a"));
     let both = json!({"data": {"etcd": {"managed": {}, "clusterRef": {"name": "a"}}}});
     refused("v1", None, &both, "both `clusterRef` and `managed`");
     let flat = json!({"etcdCluster": "a"});
-    refused("v1beta1", Some(&json!({})), &flat, "may not be changed later");
-    refused("v1beta1", Some(&flat), &json!({}), "may not be changed later");
-    refused("v1beta1", Some(&flat), &json!({"etcdCluster": "b"}), "may not be changed later");
+    refused("v1beta1", Some(&json!({})), &flat, "may not be changed");
+    refused("v1beta1", Some(&flat), &json!({}), "may not be changed");
+    refused("v1beta1", Some(&flat), &json!({"etcdCluster": "b"}), "may not be changed");
     taken("v1beta1", Some(&flat), &flat);
 }
 
