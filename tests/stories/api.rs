@@ -3,6 +3,7 @@
 #![expect(clippy::indexing_slicing, reason = "JSON that is not there reads as null")]
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -19,9 +20,22 @@ use super::rule_cases::{Case, cases};
 /// The bytes that `kubectl apply` can keep of an object in its annotation.
 const MOST_BYTES: usize = 262_144;
 
+/// A definition is established before everything that people look at has heard of it.
+const HEARD_OF: Duration = Duration::from_mins(1);
+
 async fn established(story: &Story, name: &str) -> Result<()> {
-    let condition = ["wait", "--for=condition=Established", "--timeout=30s", "crd", name];
-    story.kubectl(&condition).await.map(|_| ())
+    let definitions = Api::<CustomResourceDefinition>::all(story.client.clone());
+    let served = async || {
+        let live = definitions.get(name).await.map_err(|error| error.to_string())?;
+        let conditions = live.status.and_then(|status| status.conditions).unwrap_or_default();
+        let holds = conditions.iter().any(|it| it.type_ == "Established" && it.status == "True");
+        if !holds {
+            return Err(format!("its conditions are {conditions:?}"));
+        }
+        let listed = story.kubectl(&["get", name]).await;
+        listed.map(|_| ()).map_err(|error| format!("{error:#}"))
+    };
+    story.wait_until(&format!("{name} to be established"), HEARD_OF, served).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -60,8 +74,13 @@ async fn explained(
 ) -> Result<()> {
     let (plural, group) = (&definition.spec.names.plural, &definition.spec.group);
     let api_version = format!("--api-version={group}/{version}");
-    let tree = story.kubectl(&["explain", plural, &api_version, "--recursive"]).await?;
-    ensure!(tree.contains("  spec\t"), "{plural} {version}: {tree}");
+    let tree = story
+        .wait_until(&format!("an explanation of {plural} {version}"), HEARD_OF, async || {
+            let tree = story.kubectl(&["explain", plural, &api_version, "--recursive"]).await;
+            let tree = tree.map_err(|error| format!("{error:#}"))?;
+            if tree.contains("  spec\t") { Ok(tree) } else { Err(tree) }
+        })
+        .await?;
     let described =
         story.kubectl(&["get", "--raw", &format!("/openapi/v3/apis/{group}/{version}")]).await?;
     let described: Value = serde_json::from_str(&described)?;
