@@ -11,24 +11,16 @@
 
 #[path = "support/rule_cases.rs"]
 mod rule_cases;
+#[path = "support/schemas.rs"]
+mod schemas;
 
 use std::collections::BTreeSet;
-use std::sync::LazyLock;
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::core::cel::{ValidationErrors, Validator};
 use quorate::api::crd;
 use rule_cases::{Case, cases};
+use schemas::schema;
 use serde_json::Value;
-
-/// The schema of one version of a kind.
-fn schema(kind: &str, version: &str) -> Value {
-    static DEFINITIONS: LazyLock<Vec<CustomResourceDefinition>> = LazyLock::new(crd::all);
-    let definition = DEFINITIONS.iter().find(|it| it.spec.names.kind == kind).unwrap();
-    let version = definition.spec.versions.iter().find(|it| it.name == version).unwrap();
-    let schema = version.schema.as_ref().unwrap().open_api_v3_schema.as_ref();
-    serde_json::to_value(schema.unwrap()).unwrap()
-}
 
 fn objections(schema: &Value, old: Option<&Value>, new: &Value) -> Vec<String> {
     let judged = Validator::new().validate(schema, new, old);

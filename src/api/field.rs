@@ -48,10 +48,10 @@ impl<T> Field<T> {
         matches!(self, Self::Absent)
     }
 
-    /// Whether nothing was said: the key is not there, or says null.
+    /// Whether it says anything. Null does not: the apiserver drops it.
     #[must_use]
-    pub const fn is_unsaid(&self) -> bool {
-        matches!(self, Self::Absent | Self::Null)
+    pub const fn is_said(&self) -> bool {
+        !matches!(self, Self::Absent | Self::Null)
     }
 
     /// The value, if it is one.
@@ -100,7 +100,7 @@ impl<T> Field<T> {
     /// Says `value` where nothing was said. Null says nothing: it is how a key is left to the
     /// defaults.
     pub fn fill(&mut self, value: T) {
-        if self.is_unsaid() {
+        if !self.is_said() {
             *self = Self::Known(value);
         }
     }

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use crate::api::pod::amount::Amount;
 use crate::api::shape::{choice, shape};
-use crate::api::texts::{AnnotationValue, LabelKey, LabelValue, ObjectName, Repository, Word};
+use crate::api::texts::{AnnotationValue, LabelKey, LabelValue, ObjectName, Repository};
 
 /// Labels, by their keys.
 pub type Labels = BTreeMap<String, LabelValue>;
@@ -111,16 +111,5 @@ impl LocalRef {
     #[must_use]
     pub fn to(name: impl Into<ObjectName>) -> Self {
         Self { name: crate::api::field::Field::Known(name.into()) }
-    }
-}
-
-shape! {
-    /// A key in a Secret in the same namespace.
-    #[schemars(extend("required" = ["name"]))]
-    pub struct SecretKeyRef {
-        /// The Secret's name.
-        name: ObjectName,
-        /// The key in it.
-        key: Word,
     }
 }

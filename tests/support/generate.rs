@@ -314,28 +314,19 @@ impl ValueTree for Shrinking {
         if self.candidates.is_empty() && self.before.is_none() {
             paths(&self.current, "", &mut self.candidates);
         }
-        self.before = Some(self.current.clone());
-        while let Some(path) = self.candidates.pop() {
-            if remove(&mut self.current, &path) {
-                return true;
-            }
-        }
-        false
+        self.lose_one()
     }
 
     fn complicate(&mut self) -> bool {
-        match self.before.take() {
-            Some(before) => {
-                self.current = before;
-                self.simplify_from_here()
-            }
-            None => false,
-        }
+        let Some(before) = self.before.take() else { return false };
+        self.current = before;
+        self.lose_one()
     }
 }
 
 impl Shrinking {
-    fn simplify_from_here(&mut self) -> bool {
+    /// Loses the next key that is there.
+    fn lose_one(&mut self) -> bool {
         self.before = Some(self.current.clone());
         while let Some(path) = self.candidates.pop() {
             if remove(&mut self.current, &path) {

@@ -58,11 +58,6 @@ pub(crate) fn name(name: &str, most: usize, findings: &mut Findings) {
     }
 }
 
-/// Whether a field says anything. Null does not: the apiserver drops it.
-pub(crate) const fn is_said<T>(field: &Field<T>) -> bool {
-    !matches!(field, Field::Absent | Field::Null)
-}
-
 /// A size in bytes, if it is one.
 pub(crate) fn size(text: Option<&str>) -> Option<u64> {
     text.and_then(bytes::parse)

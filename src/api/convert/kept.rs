@@ -133,8 +133,7 @@ impl Kept {
     /// Takes out what `version` said in `part`.
     fn take(&mut self, version: &str, part: Part) -> Difference {
         let Some(section) = self.0.get_mut(version) else { return Difference::new() };
-        let ours = |pointer: &str| pointer.split('/').nth(1) == Some(part.key());
-        let mine = section.extract_if(.., |pointer, _| ours(pointer)).collect();
+        let mine = section.extract_if(.., |pointer, _| part.holds(pointer)).collect();
         if section.is_empty() {
             self.0.remove(version);
         }
@@ -176,7 +175,7 @@ impl Kept {
         let mut longest_last: Vec<(bool, usize, String, String)> = Vec::new();
         for (version, section) in &self.0 {
             for (pointer, value) in section {
-                let is_status = pointer.split('/').nth(1) == Some(Part::Status.key());
+                let is_status = Part::Status.holds(pointer);
                 let length = value.as_ref().map_or(0, |value| value.to_string().len());
                 longest_last.push((is_status, length, version.clone(), pointer.clone()));
             }
@@ -201,7 +200,7 @@ impl Kept {
 /// empty list for a key that was not there.
 fn entry((pointer, value): (&String, &Value)) -> Option<(String, Option<Value>)> {
     let steps = pointer.split('/').count();
-    let inside = Part::ALL.iter().any(|part| pointer.split('/').nth(1) == Some(part.key()));
+    let inside = Part::ALL.iter().any(|part| part.holds(pointer));
     if !pointer.starts_with('/') || !inside || !(3..=MOST_STEPS).contains(&steps) {
         return None;
     }

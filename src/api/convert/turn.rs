@@ -27,6 +27,11 @@ impl Part {
             Self::Status => "status",
         }
     }
+
+    /// Whether a JSON pointer leads into this part.
+    pub(super) fn holds(self, pointer: &str) -> bool {
+        pointer.split('/').nth(1) == Some(self.key())
+    }
 }
 
 /// A part in an older version. Both ways are total, take every field apart by name, and invent

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::api::check::release::Ability;
 use crate::api::check::rules::version::{Asked, version};
-use crate::api::check::rules::{self, Said, backup, is_said, needs, pod};
+use crate::api::check::rules::{self, Said, backup, needs, pod};
 use crate::api::check::{Facts, Findings, teach};
 use crate::api::etcd_cluster::v1::status::EtcdClusterStatus;
 use crate::api::etcd_cluster::v1::{
@@ -125,7 +125,7 @@ fn defragment(new: &Cluster, facts: &Facts<'_>, findings: &mut Findings) {
 
 fn backups(new: &Cluster, facts: &Facts<'_>, findings: &mut Findings) {
     let wanted = new.spec.backup.clone().or_empty();
-    if !is_said(&wanted.schedule) && facts.can.include(Ability::Backup) {
+    if !wanted.schedule.is_said() && facts.can.include(Ability::Backup) {
         findings
             .warn("no `spec.backup.schedule`: if a majority of the disks is lost, so is the data");
     }
@@ -142,7 +142,8 @@ fn backups(new: &Cluster, facts: &Facts<'_>, findings: &mut Findings) {
         ("spec.backup.schedule", &wanted.schedule),
         ("spec.backup.verifySchedule", &wanted.verify_schedule),
     ];
-    let asked_by = asked_by.iter().find(|(_, schedule)| is_said(schedule)).map(|(place, _)| *place);
+    let asked_by =
+        asked_by.iter().find(|(_, schedule)| schedule.is_said()).map(|(place, _)| *place);
     let place = "spec.backup.destination";
     let in_v1beta1 = facts.written_in == "v1beta1";
     let with =
@@ -195,7 +196,7 @@ fn deletion(new: &Cluster, facts: &Facts<'_>, findings: &mut Findings) {
 }
 
 fn has_destination(new: &Cluster) -> bool {
-    new.spec.backup.known().is_some_and(|backup| is_said(&backup.destination))
+    new.spec.backup.known().is_some_and(|backup| backup.destination.is_said())
 }
 
 /// The storage block, or an empty one.

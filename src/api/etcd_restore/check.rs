@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{EtcdRestoreSpec, EtcdRestoreStatus};
 use crate::api::check::release::Ability;
-use crate::api::check::rules::{Said, backup, is_said, kind_needs};
+use crate::api::check::rules::{Said, backup, kind_needs};
 use crate::api::check::{Facts, Findings};
 use crate::api::field::Field;
 
@@ -19,7 +19,7 @@ pub(crate) fn check(old: Option<&Value>, new: &Value, facts: &Facts<'_>, finding
     if old.is_none() {
         kind_needs(Ability::Restore, facts, findings);
     }
-    match (is_said(&new.spec.from), is_said(&new.spec.recover_quorum)) {
+    match (new.spec.from.is_said(), new.spec.recover_quorum.is_said()) {
         (false, false) => findings.required(
             "spec.from",
             "say `from` (a backup), or `recoverQuorum` (a member that survived)",

@@ -12,7 +12,7 @@ use super::v1::status::ExampleAppStatus;
 use super::v1::{Autoscaling, ExampleAppSpec, Exposure, Features};
 use crate::api::check::place::Place;
 use crate::api::check::release::Ability;
-use crate::api::check::rules::{self, Said, backup, is_said, needs, pod};
+use crate::api::check::rules::{self, Said, backup, needs, pod};
 use crate::api::check::{Facts, Findings};
 use crate::api::{kinds, names, spelling};
 
@@ -50,7 +50,7 @@ fn runs(facts: &Facts<'_>) -> bool {
 fn replicas(new: &App, findings: &mut Findings) {
     let Some(range) = new.spec.autoscaling.known() else { return };
     let Autoscaling { min_replicas, max_replicas, target_cpu_utilization_percentage: _ } = range;
-    if is_said(&new.spec.replicas) {
+    if new.spec.replicas.is_said() {
         findings.invalid(
             "spec.replicas",
             "must be left out with `spec.autoscaling`, which chooses the number; write null if a \
@@ -85,11 +85,11 @@ fn features(new: &App, findings: &mut Findings) {
 
 fn exposure(new: &App, findings: &mut Findings) {
     let Some(Exposure { service_type: _, host, tls }) = new.spec.exposure.known() else { return };
-    if !is_said(host) && is_said(tls) {
+    if !host.is_said() && tls.is_said() {
         let detail = "needs `spec.exposure.host`: a certificate is for a name";
         findings.invalid("spec.exposure.tls", detail);
     }
-    if host.known().is_some() && !is_said(tls) {
+    if host.known().is_some() && !tls.is_said() {
         findings.warn(
             "no `spec.exposure.tls`: passwords of the application's users travel in the clear",
         );
@@ -103,7 +103,7 @@ fn backups(new: &App, facts: &Facts<'_>, findings: &mut Findings) {
     let places = ["spec.backup.schedule", "spec.backup.timeZone"];
     backup::schedule(&wanted.schedule, &wanted.time_zone, places, facts, findings);
     // Who says that they shall not rest wants backups, as v1alpha1 says it with `enabled`.
-    let asked_by = if is_said(&wanted.schedule) {
+    let asked_by = if wanted.schedule.is_said() {
         Some("spec.backup.schedule")
     } else {
         (wanted.suspend.known() == Some(&false)).then_some("spec.backup.suspend")
@@ -141,7 +141,7 @@ fn upgrade(new: &App, facts: &Facts<'_>, findings: &mut Findings) {
     let place = "spec.upgrade.snapshotFirst";
     let asked = new.spec.upgrade.known().and_then(|it| it.snapshot_first.known()) == Some(&true);
     needs(Ability::Backup, asked && runs(facts), place, facts, findings);
-    let destination = new.spec.backup.known().is_some_and(|backup| is_said(&backup.destination));
+    let destination = new.spec.backup.known().is_some_and(|backup| backup.destination.is_said());
     if asked && !destination {
         findings.invalid(
             place,

@@ -25,7 +25,7 @@ pub(super) const TARGET_PERCENT: u16 = 80;
 
 /// Fills in what is not said. What the application's own cluster was given once, it keeps.
 pub fn defaults(spec: &mut ExampleAppSpec, old: Option<&ExampleAppSpec>) {
-    if spec.autoscaling.is_unsaid() {
+    if !spec.autoscaling.is_said() {
         spec.replicas.fill(REPLICAS);
     }
     if let Some(data) = spec.data.block()

@@ -4,7 +4,6 @@
 
 use std::time::Duration;
 
-use super::is_said;
 use crate::api::check::release::Ability;
 use crate::api::check::{Facts, Findings, teach};
 use crate::api::destination::{Destination, Origin, Retention, S3, url};
@@ -52,7 +51,7 @@ pub(crate) fn schedule(
 pub(crate) fn destination(given: &Field<Destination>, place: &str, findings: &mut Findings) {
     let Some(destination) = given.known() else { return };
     let Destination { s3, gcs, azure, volume } = destination;
-    let there = [is_said(s3), is_said(gcs), is_said(azure), is_said(volume)];
+    let there = [s3.is_said(), gcs.is_said(), azure.is_said(), volume.is_said()];
     match there.iter().filter(|there| **there).count() {
         0 => findings.required(place, "say exactly one of `s3`, `gcs`, `azure` and `volume`"),
         1 => {}
@@ -113,7 +112,7 @@ pub(crate) fn zone_of<const N: usize>(
     place: &str,
     findings: &mut Findings,
 ) {
-    if is_said(zone) && !schedules.into_iter().any(is_said) {
+    if zone.is_said() && !schedules.into_iter().any(Field::is_said) {
         findings.warn(format!("`{place}.timeZone` means nothing without `{place}.schedule`"));
     }
 }
@@ -121,7 +120,7 @@ pub(crate) fn zone_of<const N: usize>(
 /// Exactly one origin, at a place that can be read.
 pub(crate) fn origin(given: &Field<Origin>, place: &str, findings: &mut Findings) {
     let Some(Origin { backup_ref, location, access }) = given.known() else { return };
-    match (is_said(backup_ref), is_said(location)) {
+    match (backup_ref.is_said(), location.is_said()) {
         (false, false) => findings.required(
             place,
             "say `backupRef` (an EtcdBackup of this namespace) or `location` (a URL)",
@@ -138,7 +137,7 @@ pub(crate) fn origin(given: &Field<Origin>, place: &str, findings: &mut Findings
             findings.invalid(here, problem);
         }
     }
-    if is_said(access) && !is_said(location) {
+    if access.is_said() && !location.is_said() {
         let detail = "goes with `location`; an EtcdBackup knows how to reach its store";
         findings.invalid(format!("{place}.access"), detail);
     }
@@ -162,7 +161,7 @@ pub(crate) fn somewhere(
     place: &str,
     findings: &mut Findings,
 ) {
-    if let Some(asked_by) = asked_by.filter(|_| !is_said(destination)) {
+    if let Some(asked_by) = asked_by.filter(|_| !destination.is_said()) {
         let detail = format!("say where the backups go, {with}: `{asked_by}` needs it");
         findings.required(place, detail);
     }

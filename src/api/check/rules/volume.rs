@@ -3,7 +3,7 @@
 //! May touch: the vocabulary of `api`.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
-use super::{is_said, size};
+use super::size;
 use crate::api::bytes;
 use crate::api::check::Findings;
 use crate::api::field::Field;
@@ -52,7 +52,7 @@ pub(crate) fn volume(
                 at.kind,
             ),
         ),
-        (Some(had), None) if !is_said(is.size) => findings.forbidden(
+        (Some(had), None) if !is.size.is_said() => findings.forbidden(
             at.size,
             format!(
                 "may not be removed: the volumes have {}; leave it as it is",

@@ -5,8 +5,8 @@
 use super::{Cluster, storage_of};
 use crate::api::bytes;
 use crate::api::check::Findings;
+use crate::api::check::rules::size;
 use crate::api::check::rules::volume::{Volume, Where, volume};
-use crate::api::check::rules::{is_said, size};
 use crate::api::etcd_cluster::v1::{AutoCompaction, CompactionMode, Medium, Options, Storage};
 use crate::api::field::Field;
 use crate::api::texts::{Size, VolumeSize};
@@ -102,11 +102,11 @@ fn compaction(given: &AutoCompaction, findings: &mut Findings) {
     let AutoCompaction { mode, retention_seconds, retention_revisions } = given;
     let place = "spec.options.autoCompaction";
     match mode.known().copied().unwrap_or(CompactionMode::Periodic) {
-        CompactionMode::Periodic if is_said(retention_revisions) => findings.invalid(
+        CompactionMode::Periodic if retention_revisions.is_said() => findings.invalid(
             format!("{place}.retentionRevisions"),
             "goes with `mode` \"Revision\"; write that, or `retentionSeconds` for \"Periodic\"",
         ),
-        CompactionMode::Revision if is_said(retention_seconds) => findings.invalid(
+        CompactionMode::Revision if retention_seconds.is_said() => findings.invalid(
             format!("{place}.retentionSeconds"),
             "goes with `mode` \"Periodic\"; write that, or `retentionRevisions` for \"Revision\"",
         ),

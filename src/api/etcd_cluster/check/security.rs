@@ -4,7 +4,7 @@
 
 use super::Cluster;
 use crate::api::check::release::Ability;
-use crate::api::check::rules::{is_said, needs};
+use crate::api::check::rules::needs;
 use crate::api::check::{Facts, Findings};
 use crate::api::etcd_cluster::v1::{Auth, Tls, TlsSide, TlsSource};
 use crate::api::field::Field;
@@ -25,8 +25,8 @@ pub(super) fn tls(new: &Cluster, facts: &Facts<'_>, findings: &mut Findings) {
             needs(ability, source.known().is_some(), &format!("{place}.source"), facts, findings);
         }
         let pairs = [
-            ("issuerRef", is_said(issuer_ref), TlsSource::CertManager, "the issuer that signs"),
-            ("secretRef", is_said(secret_ref), TlsSource::Secret, "the Secret they are in"),
+            ("issuerRef", issuer_ref.is_said(), TlsSource::CertManager, "the issuer that signs"),
+            ("secretRef", secret_ref.is_said(), TlsSource::Secret, "the Secret they are in"),
         ];
         for (field, said, owner, what) in pairs {
             let here = format!("{place}.{field}");
@@ -60,7 +60,7 @@ pub(super) fn auth(new: &Cluster, facts: &Facts<'_>, findings: &mut Findings) {
         return;
     }
     needs(Ability::Auth, true, "spec.auth.enabled", facts, findings);
-    if !is_said(root_secret_ref) {
+    if !root_secret_ref.is_said() {
         let detail = "name a Secret with `password` for the user root, or leave auth off";
         findings.required("spec.auth.rootSecretRef", detail);
     }

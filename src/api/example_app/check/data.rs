@@ -3,7 +3,6 @@
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use super::App;
-use crate::api::check::rules::is_said;
 use crate::api::check::rules::version::{Asked, version};
 use crate::api::check::rules::volume::{Volume, Where, volume};
 use crate::api::check::{Facts, Findings};
@@ -20,7 +19,7 @@ const VOLUME: Where = Where {
 /// One cluster, and it stays the same.
 pub(super) fn data(old: Option<&App>, new: &App, facts: &Facts<'_>, findings: &mut Findings) {
     let now = etcd(new);
-    if is_said(&now.cluster_ref) && is_said(&now.managed) {
+    if now.cluster_ref.is_said() && now.managed.is_said() {
         findings.invalid(
             CLUSTER_REF,
             "must be left out with `spec.data.etcd.managed`: say one of the two",
