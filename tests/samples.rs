@@ -138,11 +138,11 @@ fn schemas() -> BTreeMap<(String, String), Value> {
 #[test]
 fn every_sample_survives_every_version() {
     for sample in samples() {
-        for there in sample.kind.versions {
+        for there in sample.kind.versions() {
             let out = sample.to(there.name);
             let back = turned(sample.kind, &out, sample.version);
             assert_eq!(back, sample.object, "{} by way of {}", sample.file, there.name);
-            for further in sample.kind.versions {
+            for further in sample.kind.versions() {
                 let round = turned(sample.kind, &out, further.name);
                 let back = turned(sample.kind, &round, sample.version);
                 let way = format!("{} by way of {} and {}", sample.file, there.name, further.name);
@@ -175,7 +175,7 @@ fn no_rule_of_a_definition_is_broken_by_any_sample() {
     let schemas = schemas();
     for sample in samples() {
         // In its own version, and in every version that the apiserver may ask for it in.
-        for version in sample.kind.versions {
+        for version in sample.kind.versions() {
             let schema = &schemas[&(sample.kind.name.to_owned(), version.name.to_owned())];
             let object = sample.to(version.name);
             let judged = kube::core::cel::Validator::new().validate(schema, &object, None);
@@ -205,7 +205,7 @@ fn the_table_names_every_sample_and_says_what_becomes_of_it() {
 fn every_kind_has_a_sample_in_each_of_its_versions() {
     let samples = samples();
     for kind in kinds::ALL {
-        for version in kind.versions {
+        for version in kind.versions() {
             let there =
                 samples.iter().any(|it| it.kind.name == kind.name && it.version == version.name);
             assert!(there, "there is no sample of {} {}", kind.name, version.name);

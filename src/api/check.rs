@@ -85,7 +85,7 @@ impl Findings {
 /// Judges an object of `kind`. Both objects are in the hub's version.
 #[must_use]
 pub fn check(kind: &Kind, old: Option<&Value>, new: &Value, facts: &Facts<'_>) -> Verdict {
-    let written = kind.versions.iter().find(|version| version.name == facts.written_in);
+    let written = kind.versions().find(|version| version.name == facts.written_in);
     let written = written.unwrap_or(kind.hub());
     let mut verdict = Verdict::default();
     let now = judged(kind, written, old, new, facts);

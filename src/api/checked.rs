@@ -53,6 +53,12 @@ pub struct Unread {
 impl<T: Readable> Checked<T> {
     /// Reads an object in the hub's version. Only what stands in it counts, not how it came there.
     ///
+    /// The object is judged as if it were new. What the webhook lets pass because it was wrong before
+    /// is an error here, and so is whatever a rule of a later release no longer takes. A controller
+    /// must not make a running cluster pay for that: it touches nothing, neither to mend nor to
+    /// remove, and reports the condition `Stalled` with the verdict's words. It acts again when the
+    /// object has been corrected.
+    ///
     /// # Errors
     /// With everything that is wrong with the object.
     pub fn read(object: &Value, facts: &Facts<'_>) -> Result<Self, Verdict> {

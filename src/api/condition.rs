@@ -63,3 +63,6 @@ pub const RECONCILING: &str = "Reconciling";
 pub const STALLED: &str = "Stalled";
 /// Too few members are left to agree.
 pub const QUORUM_LOST: &str = "QuorumLost";
+
+/// The reason of an object that waits for its namespace to be granted to the operator.
+pub const NAMESPACE_NOT_GRANTED: &str = "NamespaceNotGranted";

@@ -1,5 +1,5 @@
 //! The custom resource definitions of this release, in the order in which they are installed.
-//! Comes in: nothing. Goes out: definitions, ready to be written as YAML.
+//! Comes in: the namespace of whoever converts. Goes out: definitions, ready to be written as YAML.
 //! May touch: k8s-openapi types only. `quorate crds` and the drift test both read this one list.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
@@ -18,10 +18,22 @@ use serde_json::Value;
 use crate::api::kinds::{self, Kind};
 use crate::api::names;
 
-/// Every definition of this release, as it is installed.
+/// Every definition of this release, as it is installed without asking for another namespace.
 #[must_use]
 pub fn all() -> Vec<CustomResourceDefinition> {
+    converted_in(names::NAMESPACE)
+}
+
+/// The same, with the Service that converts in `namespace`: a definition has no namespace itself,
+/// so it must name the one that the operator lives in.
+#[must_use]
+pub fn converted_in(namespace: &str) -> Vec<CustomResourceDefinition> {
     let mut definitions = with_titles();
+    for definition in &mut definitions {
+        if let Some(service) = converter(definition) {
+            namespace.clone_into(&mut service.namespace);
+        }
+    }
     for version in definitions.iter_mut().flat_map(|definition| &mut definition.spec.versions) {
         let schema = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut());
         schema.into_iter().for_each(strip);
@@ -51,8 +63,7 @@ fn strip(schema: &mut JSONSchemaProps) {
 fn merged(kind: &Kind) -> CustomResourceDefinition {
     let mut whole = kind.hub().definition();
     whole.spec.versions = kind
-        .versions
-        .iter()
+        .versions()
         .flat_map(|version| version.definition().spec.versions)
         .map(|mut version| {
             version.storage = version.name == kind.hub().name;
@@ -63,7 +74,7 @@ fn merged(kind: &Kind) -> CustomResourceDefinition {
             version
         })
         .collect();
-    if kind.versions.len() > 1 {
+    if kind.has_older_versions() {
         whole.spec.conversion = Some(by_webhook());
     }
     whole
@@ -102,6 +113,12 @@ fn by_webhook() -> CustomResourceConversion {
             conversion_review_versions: vec!["v1".to_owned()],
         }),
     }
+}
+
+/// The Service that converts, if the definition has versions to convert between.
+fn converter(definition: &mut CustomResourceDefinition) -> Option<&mut ServiceReference> {
+    let webhook = definition.spec.conversion.as_mut()?.webhook.as_mut()?;
+    webhook.client_config.as_mut()?.service.as_mut()
 }
 
 /// The name of the file that holds one definition, such as `things.example.org.yaml`.

@@ -4,6 +4,8 @@
 //! May touch: the kinds of `api`.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
+use std::iter;
+
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
 use serde::Serialize;
@@ -20,8 +22,10 @@ pub struct Kind {
     pub name: &'static str,
     /// Its API group.
     pub group: &'static str,
-    /// Its versions by priority. The first is the hub, and stored.
-    pub versions: &'static [Version],
+    /// The version that all others are converted through, and that is stored.
+    hub: &'static Version,
+    /// The versions before it that are still served, the newest first.
+    older: &'static [Version],
     /// Rules in CEL over the whole object, the same in every version.
     pub(crate) rules: fn() -> Value,
     /// Fills in what is not said, in the hub's version; what was there before may matter.
@@ -42,21 +46,28 @@ pub struct Version {
 }
 
 impl Kind {
-    /// The version that all others are converted through.
-    ///
-    /// Every kind has one: the lists below are never empty, and a test reads them all.
+    /// The version that all others are converted through, and that is stored.
     #[must_use]
-    pub fn hub(&self) -> &'static Version {
-        static NONE: Version =
-            Version { name: "", definition: CustomResourceDefinition::default, turns: None };
-        self.versions.first().unwrap_or(&NONE)
+    pub const fn hub(&self) -> &'static Version {
+        self.hub
+    }
+
+    /// Its versions by priority: the hub, then the older ones.
+    pub fn versions(&self) -> impl Iterator<Item = &'static Version> + use<> {
+        iter::once(self.hub).chain(self.older)
+    }
+
+    /// Whether there is anything to convert.
+    #[must_use]
+    pub const fn has_older_versions(&self) -> bool {
+        !self.older.is_empty()
     }
 
     /// The version that `api_version`, such as `etcd.appdelivery.cncf.io/v1`, names.
     #[must_use]
     pub fn version_of(&self, api_version: &str) -> Option<&'static Version> {
         let (group, name) = api_version.split_once('/')?;
-        self.versions.iter().find(|version| group == self.group && version.name == name)
+        self.versions().find(|version| group == self.group && version.name == name)
     }
 
     /// The object with its silence filled in. Both objects are in the hub's version.
@@ -135,8 +146,8 @@ pub static ETCD_CLUSTER: Kind = Kind {
     rules: etcd_cluster::rules::name_fits,
     fill: |spec, old| fill(spec, old, etcd_cluster::defaults::defaults),
     check: etcd_cluster::check::check,
-    versions: &[
-        Version { name: "v1", definition: etcd_cluster::v1::EtcdCluster::crd, turns: None },
+    hub: &Version { name: "v1", definition: etcd_cluster::v1::EtcdCluster::crd, turns: None },
+    older: &[
         Version {
             name: "v1beta1",
             definition: etcd_cluster::v1beta1::EtcdCluster::crd,
@@ -162,7 +173,8 @@ pub static ETCD_MEMBER: Kind = Kind {
     rules: etcd_member::name_fits,
     fill: |_, _| {},
     check: etcd_member::check::check,
-    versions: &[Version { name: "v1", definition: etcd_member::EtcdMember::crd, turns: None }],
+    hub: &Version { name: "v1", definition: etcd_member::EtcdMember::crd, turns: None },
+    older: &[],
 };
 /// One backup of a cluster.
 pub static ETCD_BACKUP: Kind = Kind {
@@ -171,7 +183,8 @@ pub static ETCD_BACKUP: Kind = Kind {
     rules: etcd_backup::stays_once_started,
     fill: |_, _| {},
     check: etcd_backup::check::check,
-    versions: &[Version { name: "v1", definition: etcd_backup::EtcdBackup::crd, turns: None }],
+    hub: &Version { name: "v1", definition: etcd_backup::EtcdBackup::crd, turns: None },
+    older: &[],
 };
 /// One restore of a cluster.
 pub static ETCD_RESTORE: Kind = Kind {
@@ -180,7 +193,8 @@ pub static ETCD_RESTORE: Kind = Kind {
     rules: etcd_restore::stays_but_for_approval,
     fill: |_, _| {},
     check: etcd_restore::check::check,
-    versions: &[Version { name: "v1", definition: etcd_restore::EtcdRestore::crd, turns: None }],
+    hub: &Version { name: "v1", definition: etcd_restore::EtcdRestore::crd, turns: None },
+    older: &[],
 };
 /// The example application.
 pub static EXAMPLE_APP: Kind = Kind {
@@ -189,8 +203,8 @@ pub static EXAMPLE_APP: Kind = Kind {
     rules: example_app::rules::name_fits,
     fill: |spec, old| fill(spec, old, example_app::defaults::defaults),
     check: example_app::check::check,
-    versions: &[
-        Version { name: "v1", definition: example_app::v1::ExampleApp::crd, turns: None },
+    hub: &Version { name: "v1", definition: example_app::v1::ExampleApp::crd, turns: None },
+    older: &[
         Version {
             name: "v1beta1",
             definition: example_app::v1beta1::ExampleApp::crd,

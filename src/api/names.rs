@@ -27,8 +27,44 @@ pub const METRICS_PATH: &str = "/metrics";
 pub const WEBHOOK_SERVICE: &str = "quorate-webhook";
 /// The port of that Service.
 pub const WEBHOOK_SERVICE_PORT: i32 = 443;
+/// The port on which the webhooks are served.
+pub const WEBHOOK_PORT: u16 = 9443;
+/// The name of that port on the container and on the Service.
+pub const WEBHOOK_PORT_NAME: &str = "webhook";
 /// Where conversion reviews go.
 pub const CONVERT_PATH: &str = "/convert";
+/// Where admission reviews go that may change an object.
+pub const MUTATE_PATH: &str = "/mutate";
+/// Where admission reviews go that may only refuse one.
+pub const VALIDATE_PATH: &str = "/validate";
+/// The two webhook configurations; they have no namespace, and neither has another of its kind.
+pub const WEBHOOK_CONFIGURATION: &str = "quorate";
+/// The Secret with the authorities that sign the webhooks' certificates.
+pub const WEBHOOK_CA_SECRET: &str = "quorate-webhook-ca";
+/// The Secret with the webhooks' certificate, where somebody else makes it.
+pub const WEBHOOK_TLS_SECRET: &str = "quorate-webhook-tls";
+/// The field manager that owns `caBundle`, and nothing else, in definitions and configurations.
+pub const CA_FIELD_MANAGER: &str = "quorate-ca";
+/// On an object that its user wants to be refused to be deleted, as long as it is `true`.
+pub const PROTECTED_ANNOTATION: &str = "quorate.appdelivery.cncf.io/protected";
+/// The users as which Kubernetes itself cleans up: a namespace that goes, and what has lost its
+/// owner. The last is both of them, where the controllers share one account.
+pub const CLEANERS: [&str; 3] = [
+    "system:serviceaccount:kube-system:namespace-controller",
+    "system:serviceaccount:kube-system:generic-garbage-collector",
+    "system:kube-controller-manager",
+];
+
+/// The `ClusterRole` with which the operator puts its authorities where the API server reads them.
+pub const WEBHOOKS_ROLE: &str = "quorate-webhooks";
+/// The `ClusterRole` with what the operator may do in a namespace that has objects of ours.
+pub const NAMESPACE_ROLE: &str = "quorate-namespace";
+/// The `RoleBinding` that grants it in such a namespace. It is not called like the operator's own
+/// one: the operator may delete bindings of this name, and must never take its own rights away.
+pub const GRANT: &str = "quorate-namespace";
+
+/// The field manager that owns the two conditions of objects in a namespace that is not granted.
+pub const GRANTS_FIELD_MANAGER: &str = "quorate-grants";
 
 /// The variable through which a pod learns its own name.
 pub const POD_NAME_VARIABLE: &str = "POD_NAME";

@@ -5,6 +5,7 @@
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use crate::api::shape::text;
+use crate::api::sizes;
 
 text! {
     /// A release of etcd with its three parts, without a leading `v`.
@@ -49,16 +50,24 @@ text! {
 }
 
 text! {
-    /// A volume's size. It may grow, and never shrink.
+    /// A volume's size, with room for etcd's log. It may grow, and never shrink.
     pub struct VolumeSize;
     {
         "type": "string", "title": "a number of bytes with a suffix", "example": "10Gi",
         "maxLength": 20,
         "pattern": "^([0-9]{1,15}|[0-9]{1,6}([.][0-9]{1,3})?(Ki|Mi|Gi|Ti|k|M|G|T))$",
-        "x-kubernetes-validations": [{
-            "rule": "quantity(self).compareTo(quantity(oldSelf)) >= 0",
-            "message": "may not shrink: a volume cannot be made smaller; restore a backup into a new cluster instead",
-        }],
+        "x-kubernetes-validations": sizes::of_a_volume(),
+    }
+}
+
+text! {
+    /// How large the data of a cluster may grow.
+    pub struct Quota;
+    {
+        "type": "string", "title": "a number of bytes with a suffix", "example": "10Gi",
+        "maxLength": 20,
+        "pattern": "^([0-9]{1,15}|[0-9]{1,6}([.][0-9]{1,3})?(Ki|Mi|Gi|Ti|k|M|G|T))$",
+        "x-kubernetes-validations": sizes::of_a_quota(),
     }
 }
 
@@ -98,6 +107,17 @@ text! {
     pub struct ObjectName;
     {
         "type": "string", "title": "the name of an object in the same namespace: lower case letters, digits, dashes and dots", "example": "my-object",
+        "minLength": 1,
+        "maxLength": 253,
+        "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
+    }
+}
+
+text! {
+    /// The name of a StorageClass, which is in no namespace.
+    pub struct ClassName;
+    {
+        "type": "string", "title": "the name of a StorageClass: lower case letters, digits, dashes and dots", "example": "standard",
         "minLength": 1,
         "maxLength": 253,
         "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",

@@ -49,8 +49,8 @@ fn nothing_is_invented(name: &str) {
 #[test]
 fn nothing_comes_from_nothing() {
     for kind in [kind("EtcdCluster"), kind("ExampleApp")] {
-        for from in kind.versions {
-            for there in kind.versions {
+        for from in kind.versions() {
+            for there in kind.versions() {
                 let empty = json!({
                     "apiVersion": kind.api_version(from), "kind": kind.name, "metadata": {},
                     "spec": {}, "status": {},
@@ -119,7 +119,9 @@ fn what_fits_the_schema_fits_the_types() {
         version: &str,
     ) {
         let objects = objects(kind(name), version, Care::Valid);
-        let tried = runner(11).run(&objects, |object| {
+        let tried = runner(11).run(&objects, |mut object| {
+            // The metadata is a type of Kubernetes', which reads and writes it as it likes.
+            object["metadata"] = json!({ "name": "a" });
             let read: K = serde_json::from_value(object.clone()).unwrap();
             let debugged = format!("{read:?}");
             prop_assert!(!debugged.contains("Misfit"), "{}", debugged);

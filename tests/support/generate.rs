@@ -50,6 +50,8 @@ pub(crate) struct Objects {
     /// The schema of the whole object.
     pub(crate) schema: Value,
     pub(crate) care: Care,
+    /// The key of our own annotation, which anybody may write.
+    pub(crate) annotation: String,
 }
 
 impl Strategy for Objects {
@@ -61,7 +63,7 @@ impl Strategy for Objects {
         let mut object = json!({
             "apiVersion": self.api_version,
             "kind": self.kind,
-            "metadata": { "name": "a", "uid": "u", "annotations": { "note": "mine" } },
+            "metadata": making.metadata(&self.annotation),
         });
         for part in ["spec", "status"] {
             let schema = &self.schema["properties"][part];
@@ -99,6 +101,38 @@ impl Making<'_> {
 
     fn one<'v, T>(&mut self, of: &'v [T]) -> &'v T {
         &of[usize::try_from(self.below(of.len() as u64)).unwrap()]
+    }
+
+    /// Metadata as anybody may write it, with nothing of ours in it that conversion could have made.
+    fn metadata(&mut self, ours: &str) -> Value {
+        let mut metadata = json!({ "name": "a", "uid": "u" });
+        let garbage = self
+            .one(&[json!("]["), json!(""), json!("{}"), json!("[]"), json!("null"), json!(7)])
+            .clone();
+        let annotations = [
+            None,
+            Some(json!({})),
+            Some(json!(null)),
+            Some(json!({ "note": "mine" })),
+            Some(json!({ "note": "", "example.org/til~de": "{\"v1\":{}}" })),
+            Some(json!({ ours: garbage })),
+            Some(json!({ ours: garbage, "note": "mine" })),
+        ];
+        if let Some(annotations) = self.one(&annotations).clone() {
+            metadata["annotations"] = annotations;
+        }
+        for (key, value) in [
+            ("namespace", json!("shop")),
+            ("labels", json!({ "team": "a", ours: "" })),
+            ("finalizers", json!([])),
+            ("generation", json!(3)),
+            ("ownerReferences", json!([{ "name": "a", "annotations": null }])),
+        ] {
+            if self.chance(30) {
+                metadata[key] = value;
+            }
+        }
+        metadata
     }
 
     fn value(&mut self, schema: &Value, name: &str) -> Value {

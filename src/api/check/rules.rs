@@ -19,15 +19,18 @@ use crate::api::{bytes, names};
 #[derive(Debug, Default)]
 pub(crate) struct Said<Spec, Status> {
     pub(crate) name: String,
+    /// Empty where nobody said it: a manifest need not.
+    pub(crate) namespace: String,
     pub(crate) spec: Spec,
     pub(crate) status: Status,
 }
 
 impl<Spec: Wire + Default, Status: Wire + Default> Said<Spec, Status> {
     pub(crate) fn read(object: &Value) -> Self {
-        let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         Self {
-            name: name.to_owned(),
+            name: text("/metadata/name").to_owned(),
+            namespace: text("/metadata/namespace").to_owned(),
             spec: Field::of(object.get("spec")).or_empty(),
             status: Field::of(object.get("status")).or_empty(),
         }

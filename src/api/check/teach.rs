@@ -13,18 +13,19 @@ use serde_json::Value;
 use crate::api::etcd_version::path::acceptable;
 use crate::api::etcd_version::{Release, policy};
 use crate::api::texts::{
-    AppVersion, Bucket, ClusterName, Endpoint, EtcdVersion, Host, KeyPrefix, Location, ObjectName,
-    Repository, Schedule, Size, StoreName, TimeZone, VolumeSize,
+    AppVersion, Bucket, ClassName, ClusterName, Endpoint, EtcdVersion, Host, KeyPrefix, Location,
+    ObjectName, Quota, Repository, Schedule, Size, StoreName, TimeZone, VolumeSize,
 };
-use crate::api::{bytes, schedule, store_names};
+use crate::api::{bytes, names, schedule, store_names};
 
 type Teacher = fn(&str) -> Option<String>;
 
 /// The teachers, by the titles of the schemas they explain.
 static TEACHERS: LazyLock<BTreeMap<String, Teacher>> = LazyLock::new(|| {
-    let teachers: [(String, Teacher); 15] = [
+    let teachers: [(String, Teacher); 17] = [
         (title::<AppVersion>(), app_version),
         (title::<Bucket>(), store_names::bucket_problem),
+        (title::<ClassName>(), class_name),
         (title::<ClusterName>(), object_name),
         (title::<Endpoint>(), store_names::endpoint_problem),
         (title::<EtcdVersion>(), etcd_version),
@@ -32,6 +33,7 @@ static TEACHERS: LazyLock<BTreeMap<String, Teacher>> = LazyLock::new(|| {
         (title::<KeyPrefix>(), prefix),
         (title::<Location>(), location),
         (title::<ObjectName>(), object_name),
+        (title::<Quota>(), size),
         (title::<Repository>(), store_names::repository_problem),
         (title::<Schedule>(), run),
         (title::<Size>(), size),
@@ -99,15 +101,37 @@ fn zone(text: &str) -> Option<String> {
     schedule::read("@daily", Some(text)).err().map(|problem| problem.to_string())
 }
 
-fn object_name(text: &str) -> Option<String> {
-    if let Some((_, name)) = text.split_once('/') {
+/// What is wrong with the name of an object in the same namespace.
+pub(crate) fn object_name(text: &str) -> Option<String> {
+    if let Some(name) = second_of_a_pair(text) {
         return Some(format!(
             "must be a name alone, because a reference never leaves the namespace of its object: \
              write \"{name}\""
         ));
     }
+    plain_name(text)
+}
+
+/// The name of `namespace/name`, however the two are set apart; in a URL a slash would be another.
+fn second_of_a_pair(text: &str) -> Option<&str> {
+    ["/", ":", "%2F", "%2f"].iter().find_map(|mark| Some(text.split_once(mark)?.1))
+}
+
+fn class_name(text: &str) -> Option<String> {
+    if text.contains('/') {
+        // Often the name of the provisioner, which `kubectl get` shows beside it.
+        return Some(
+            "must be the name of a StorageClass (a DNS subdomain: lower case letters, digits, dashes \
+             and dots), and no name has a slash; choose one that `kubectl get storageclass` lists"
+                .to_owned(),
+        );
+    }
+    plain_name(text)
+}
+
+fn plain_name(text: &str) -> Option<String> {
     let plain = text.to_ascii_lowercase().replace(['_', ' '], "-");
-    (plain != text).then(|| {
+    (plain != text && names::is_dns_subdomain(&plain)).then(|| {
         format!("must have lower case letters, digits, dashes and dots only: write \"{plain}\"")
     })
 }
@@ -193,8 +217,8 @@ mod tests {
     #[test]
     fn every_teacher_has_a_title_of_its_own() {
         assert!(!TEACHERS.contains_key(""));
-        // The two kinds of sizes share one.
-        assert_eq!(TEACHERS.len(), 14);
+        // The three kinds of sizes share one.
+        assert_eq!(TEACHERS.len(), 15);
     }
 
     #[test]
@@ -214,12 +238,22 @@ mod tests {
     }
 
     #[test]
+    fn what_would_not_be_taken_is_not_offered() {
+        for text in ["Main!", "-Main", "a..B", "Main\u{e9}"] {
+            assert_eq!(problem(&title::<ObjectName>(), text), None, "{text}");
+            assert_eq!(problem(&title::<ClassName>(), text), None, "{text}");
+        }
+    }
+
+    #[test]
     fn what_is_offered_would_be_taken() {
         for (title, text, offer) in [
             (title::<EtcdVersion>(), "v3.6.16", "\"3.6.16\""),
             (title::<EtcdVersion>(), "3.6", "\"3.6.16\""),
             (title::<AppVersion>(), "1.0", "\"1.0.0\""),
             (title::<ObjectName>(), "other/main", "\"main\""),
+            (title::<ObjectName>(), "other:main", "\"main\""),
+            (title::<ClassName>(), "Fast_Disks", "\"fast-disks\""),
             (title::<KeyPrefix>(), "/team//main/", "\"team/main\""),
         ] {
             let words = problem(&title, text).unwrap();

@@ -57,7 +57,7 @@ impl Unknown<'_> {
     fn elsewhere(&self) -> Option<String> {
         let place = self.block.then(Step::Field(self.key.to_owned()));
         let has = |version: &Version| schema::at(schema::of(self.kind, version)?, &place);
-        let mut versions = self.kind.versions.iter();
+        let mut versions = self.kind.versions();
         let (theirs, field) = versions.find_map(|version| Some((version, has(version)?)))?;
         let (other, mine) = (theirs.name, self.version.name);
         let here = |place: &Place| tongue::translated(place, theirs, self.version);
@@ -74,7 +74,7 @@ impl Unknown<'_> {
             ));
         }
         // Nobody is sent back to an older version.
-        let mut newer = self.kind.versions.iter().take_while(|version| version.name != mine);
+        let mut newer = self.kind.versions().take_while(|version| version.name != mine);
         let newer = newer.any(|version| version.name == other);
         let api_version = self.kind.api_version(theirs);
         newer.then(|| format!("{other} has it: write `apiVersion: {api_version}`"))

@@ -155,6 +155,10 @@ fn backups(new: &Cluster, facts: &Facts<'_>, findings: &mut Findings) {
     {
         findings.invalid(place, problem);
     }
+    let volume = wanted.destination.known().and_then(|destination| destination.volume.known());
+    if let Some(volume) = volume.filter(|_| in_v1beta1) {
+        backup::volume_in_url(volume, place, &new.namespace, findings);
+    }
     backup::destination(&wanted.destination, place, findings);
     if wanted.schedule.known().is_some() {
         backup::retention(&wanted.retention, "spec.backup.retention", facts, findings);
@@ -171,7 +175,7 @@ fn restore(old: Option<&Cluster>, new: &Cluster, facts: &Facts<'_>, findings: &m
         );
     }
     needs(Ability::Restore, old.is_none(), "spec.restore", facts, findings);
-    backup::origin(&wanted.from, "spec.restore.from", findings);
+    backup::origin(&wanted.from, "spec.restore.from", &new.namespace, findings);
 }
 
 fn deletion(new: &Cluster, facts: &Facts<'_>, findings: &mut Findings) {

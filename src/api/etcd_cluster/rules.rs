@@ -1,19 +1,20 @@
 //! Rules in CEL for EtcdCluster, the same in every version: the apiserver runs only those of the
 //! version in the request, so a rule that stood in one alone could be walked around.
 //! Comes in: where each version keeps a value. Goes out: `x-kubernetes-validations`.
-//! May touch: `cel`. They hold when the webhook is down; `check` says the same with more words.
+//! May touch: `cel`, `sizes`. They hold when the webhook is down; `check` says the same with more words.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use serde_json::{Value, json};
 
 use crate::api::cel::{given, name_within, rule, size_stays, stays};
-use crate::api::names;
+use crate::api::{names, sizes};
 
 /// Where one version of the spec keeps what the rules are about. A rule over two fields of which a
 /// version has one can still be broken through it; `check` judges those in v1, whoever wrote.
 pub(super) struct Where {
     size: &'static str,
     class: &'static str,
+    quota: &'static str,
     schedule: &'static str,
     destination: &'static str,
 }
@@ -22,6 +23,7 @@ pub(super) struct Where {
 pub(super) const V1: Where = Where {
     size: "storage.size",
     class: "storage.className",
+    quota: "options.quota",
     schedule: "backup.schedule",
     destination: "backup.destination",
 };
@@ -29,13 +31,15 @@ pub(super) const V1: Where = Where {
 pub(super) const V1BETA1: Where = Where {
     size: "storageSize",
     class: "storageClass",
+    quota: "quota",
     schedule: "backupSchedule",
     destination: "backupDestination",
 };
-/// In v1alpha1, which cannot speak of backups.
+/// In v1alpha1, which cannot speak of quotas and backups.
 pub(super) const V1ALPHA1: Where = Where {
     size: "pod.persistentVolumeClaimSpec.resources.requests.storage",
     class: "pod.persistentVolumeClaimSpec.storageClassName",
+    quota: "",
     schedule: "",
     destination: "",
 };
@@ -43,7 +47,7 @@ pub(super) const V1ALPHA1: Where = Where {
 impl Where {
     /// The rules over the whole spec.
     pub(super) fn rules(&self) -> Value {
-        let Self { size, class, schedule, destination } = self;
+        let Self { size, class, quota, schedule, destination } = self;
         let mut rules = vec![
             size_stays(size),
             stays(
@@ -51,6 +55,9 @@ impl Where {
                 "a volume stays in its class; restore a backup into a new cluster instead",
             ),
         ];
+        if !quota.is_empty() {
+            rules.push(sizes::quota_fits(quota, size));
+        }
         if !schedule.is_empty() {
             rules.push(rule(
                 format!("!({}) || ({})", given("self", schedule), given("self", destination)),

@@ -12,7 +12,9 @@ use crate::api::etcd_cluster::rules;
 use crate::api::pod::affinity::Affinity;
 use crate::api::pod::{Annotations, Image, Labels, LocalRef, Resources, Toleration};
 use crate::api::shape::{choice, shape};
-use crate::api::texts::{EtcdVersion, ObjectName, Schedule, Size, TimeZone, VolumeSize};
+use crate::api::texts::{
+    ClassName, EtcdVersion, ObjectName, Quota, Schedule, Size, TimeZone, VolumeSize,
+};
 use status::EtcdClusterStatus;
 
 shape! {
@@ -101,7 +103,7 @@ shape! {
         /// How much space each member has. It may grow, and never shrink.
         size: VolumeSize,
         /// The StorageClass of the volumes; the cluster's default if it is left out. It cannot be changed later.
-        class_name: ObjectName,
+        class_name: ClassName,
         /// `Disk` (the default), or `Memory` for data that may be lost. It cannot be changed later.
         medium: Medium,
     }
@@ -111,7 +113,7 @@ shape! {
     /// Settings of etcd. Each has a safe default; `status.tuning` says which value is used and why.
     pub struct Options {
         /// How large the data may grow before etcd takes no more writes, at most 8Gi. It is derived from the disk if it is left out.
-        quota: Size,
+        quota: Quota,
         /// How old revisions are forgotten.
         auto_compaction: AutoCompaction,
         /// After how many writes a member makes a snapshot of its own state.

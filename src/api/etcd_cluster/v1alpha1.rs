@@ -11,7 +11,7 @@ use crate::api::pod::affinity::Affinity;
 use crate::api::pod::{Annotations, Labels, Resources, Toleration};
 use crate::api::shape::shape;
 use crate::api::texts::{
-    EtcdVersion, ObjectName, ReportedVersion, Repository, Selector, VolumeSize, Word,
+    ClassName, EtcdVersion, ObjectName, ReportedVersion, Repository, Selector, VolumeSize, Word,
 };
 
 shape! {
@@ -75,7 +75,7 @@ shape! {
     /// The volume of each member.
     pub struct ClaimSpec {
         /// The StorageClass; the cluster's default if it is left out. It cannot be changed later.
-        storage_class_name: ObjectName,
+        storage_class_name: ClassName,
         /// What the volume asks for.
         resources: ClaimResources,
     }

@@ -12,8 +12,8 @@ use crate::api::pod::affinity::Affinity;
 use crate::api::pod::{Annotations, Labels, PullPolicy, Resources, Toleration};
 use crate::api::shape::{choice, shape};
 use crate::api::texts::{
-    EtcdVersion, HexId, Location, ObjectName, ReportedVersion, Repository, Schedule, Selector,
-    Size, Time, VolumeSize,
+    ClassName, EtcdVersion, HexId, Location, ObjectName, Quota, ReportedVersion, Repository,
+    Schedule, Selector, Time, VolumeSize,
 };
 
 shape! {
@@ -46,11 +46,11 @@ shape! {
         /// How much space each member has. It may grow, and never shrink.
         storage_size: VolumeSize,
         /// The StorageClass of the volumes; the cluster's default if it is left out. It cannot be changed later.
-        storage_class: ObjectName,
+        storage_class: ClassName,
         /// Whether connections are protected: `Enabled` (the default) or `Disabled`.
         tls: TlsSwitch,
         /// How large the data may grow before etcd takes no more writes, at most 8Gi.
-        quota: Size,
+        quota: Quota,
         /// When a backup is made, such as `0 3 * * *`, in UTC.
         backup_schedule: Schedule,
         /// Where backups go, as a URL such as `s3://bucket/prefix`.

@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::{EtcdMemberSpec, EtcdMemberStatus, Intent};
-use crate::api::check::rules::{self, Said};
+use crate::api::check::rules::{self, Said, volume};
 use crate::api::check::{Facts, Findings};
 use crate::api::names;
 
@@ -15,6 +15,8 @@ type Member = Said<EtcdMemberSpec, EtcdMemberStatus>;
 /// Finds what is wrong.
 pub(crate) fn check(old: Option<&Value>, new: &Value, _: &Facts<'_>, findings: &mut Findings) {
     let new = Member::read(new);
+    let storage = new.spec.storage.clone().or_empty();
+    volume::large_enough(&storage.size, "spec.storage.size", findings);
     let Some(old) = old.map(Member::read) else {
         return rules::name(&new.name, names::MOST_MEMBER_NAME, findings);
     };

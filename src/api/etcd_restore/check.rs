@@ -28,7 +28,7 @@ pub(crate) fn check(old: Option<&Value>, new: &Value, facts: &Facts<'_>, finding
             .invalid("spec.from", "must be left out with `recoverQuorum`: say one of the two"),
         (true, false) | (false, true) => {}
     }
-    backup::origin(&new.spec.from, "spec.from", findings);
+    backup::origin(&new.spec.from, "spec.from", &new.namespace, findings);
     let Some(old) = old else { return };
     let approved = |spec: &EtcdRestoreSpec| spec.approve.known() == Some(&true);
     if approved(&old.spec) && !approved(&new.spec) {

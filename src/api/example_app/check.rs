@@ -8,12 +8,14 @@ mod data;
 use serde_json::Value;
 
 use super::FEATURES;
+use super::release::AppRelease;
 use super::v1::status::ExampleAppStatus;
 use super::v1::{Autoscaling, ExampleAppSpec, Exposure, Features};
 use crate::api::check::place::Place;
 use crate::api::check::release::Ability;
 use crate::api::check::rules::{self, Said, backup, needs, pod};
 use crate::api::check::{Facts, Findings};
+use crate::api::texts::{AppVersion, ReportedVersion};
 use crate::api::{kinds, names, spelling};
 
 /// An application in the hub's words.
@@ -29,6 +31,7 @@ pub(crate) fn check(old: Option<&Value>, new: &Value, facts: &Facts<'_>, finding
     if let Some(words) = facts.can.stored_only(Ability::Application) {
         findings.warn(words);
     }
+    release(old, &new, findings);
     pod::image(&new.spec.image, "spec.image", findings);
     replicas(&new, findings);
     features(&new, findings);
@@ -44,6 +47,25 @@ pub(crate) fn check(old: Option<&Value>, new: &Value, facts: &Facts<'_>, finding
 /// and so is what they ask for: the warning says it for all of it.
 fn runs(facts: &Facts<'_>) -> bool {
     facts.can.include(Ability::Application)
+}
+
+/// The release in use, or a later one. An upgrade that has not been finished may be taken back: what
+/// is in use decides, and not what was asked for.
+fn release(old: Option<&App>, new: &App, findings: &mut Findings) {
+    // What is in use is known from what is stored, whatever was sent.
+    let current = old.unwrap_or(new).status.current_version.known().map(ReportedVersion::as_str);
+    let wanted = new.spec.version.known().map(AppVersion::as_str);
+    let read = |text: Option<&str>| text.and_then(AppRelease::parse);
+    let (Some(current), Some(wanted)) = (read(current), read(wanted)) else { return };
+    if wanted < current {
+        findings.invalid(
+            "spec.version",
+            format!(
+                "must be {current}, which is in use, or later: an older release may not know the data \
+                 as it is now; restore a backup into a new ExampleApp instead"
+            ),
+        );
+    }
 }
 
 /// A number, or a range; not both.
@@ -134,7 +156,7 @@ fn restore(old: Option<&App>, new: &App, facts: &Facts<'_>, findings: &mut Findi
             "must be left out with `spec.data.etcd.clusterRef`: restore that EtcdCluster itself",
         );
     }
-    backup::origin(&wanted.from, "spec.restore.from", findings);
+    backup::origin(&wanted.from, "spec.restore.from", &new.namespace, findings);
 }
 
 fn upgrade(new: &App, facts: &Facts<'_>, findings: &mut Findings) {

@@ -15,7 +15,7 @@ use crate::api::example_app::rules;
 use crate::api::pod::{Image, LocalRef, Resources};
 use crate::api::shape::{choice, shape};
 use crate::api::texts::{
-    AppVersion, EtcdVersion, HostName, ObjectName, Schedule, TimeZone, VolumeSize,
+    AppVersion, ClassName, EtcdVersion, HostName, Schedule, TimeZone, VolumeSize,
 };
 use status::ExampleAppStatus;
 
@@ -134,7 +134,7 @@ shape! {
         /// How much space each member has. It may grow, and never shrink.
         size: VolumeSize,
         /// The StorageClass of the volumes; the cluster's default if it is left out. It cannot be changed later.
-        class_name: ObjectName,
+        class_name: ClassName,
     }
 }
 

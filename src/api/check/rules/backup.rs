@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use crate::api::check::release::Ability;
 use crate::api::check::{Facts, Findings, teach};
-use crate::api::destination::{Destination, Origin, Retention, S3, url};
+use crate::api::destination::{Destination, Origin, Retention, S3, Volume, url};
 use crate::api::field::Field;
 use crate::api::schedule::{self, Problem};
-use crate::api::store_names;
 use crate::api::texts::{Endpoint, Location, Schedule, TimeZone};
+use crate::api::{names, store_names};
 
 /// More often than this, backups of one cluster get in each other's way.
 const OFTEN: Duration = Duration::from_mins(5);
@@ -118,7 +118,7 @@ pub(crate) fn zone_of<const N: usize>(
 }
 
 /// Exactly one origin, at a place that can be read.
-pub(crate) fn origin(given: &Field<Origin>, place: &str, findings: &mut Findings) {
+pub(crate) fn origin(given: &Field<Origin>, place: &str, namespace: &str, findings: &mut Findings) {
     let Some(Origin { backup_ref, location, access }) = given.known() else { return };
     match (backup_ref.is_said(), location.is_said()) {
         (false, false) => findings.required(
@@ -135,6 +135,8 @@ pub(crate) fn origin(given: &Field<Origin>, place: &str, findings: &mut Findings
         let here = format!("{place}.location");
         if let Some(problem) = teach::location(text).or_else(|| bucket_in(text)) {
             findings.invalid(here, problem);
+        } else if let Some(volume) = url::parse(text).and_then(|it| it.volume.into_known()) {
+            volume_in_url(&volume, &here, namespace, findings);
         }
     }
     if access.is_said() && !location.is_said() {
@@ -151,6 +153,31 @@ fn bucket_in(location: &str) -> Option<String> {
     let s3 = url::parse(location)?.s3.into_known()?;
     let problem = store_names::bucket_problem(s3.bucket.known()?.as_str())?;
     Some(format!("the bucket {problem}"))
+}
+
+/// A volume that a URL names is a claim of the object's own namespace. A URL that begins with a
+/// namespace would be taken for a claim of that name, with a folder.
+pub(crate) fn volume_in_url(
+    volume: &Volume,
+    place: &str,
+    namespace: &str,
+    findings: &mut Findings,
+) {
+    let Volume { claim_ref, prefix } = volume;
+    let Some(claim) = claim_ref.known().and_then(|claim| claim.name.known()) else { return };
+    let claim = claim.as_str();
+    if !names::is_dns_subdomain(claim) {
+        let problem = teach::object_name(claim).unwrap_or_else(|| {
+            "must have lower case letters, digits, dashes and dots only, such as \"my-claim\""
+                .to_owned()
+        });
+        findings.invalid(place, format!("the claim {problem}"));
+    } else if prefix.is_said() && [namespace, "default"].contains(&claim) {
+        findings.warn(format!(
+            "`{place}` names the claim \"{claim}\", not a namespace: that is the object's own and is \
+             left out"
+        ));
+    }
 }
 
 /// Whoever asks for backups says where they go, with these words.

@@ -82,17 +82,23 @@ pub(crate) fn resources(given: &Field<Resources>, place: &str, findings: &mut Fi
             let known = matches!(resource.as_str(), "cpu" | "memory" | "ephemeral-storage")
                 || resource.starts_with("hugepages-")
                 || resource.contains('/');
-            if !known {
-                findings.invalid(here, unknown_resource(resource));
-            } else if amount_of(amount).is_none() {
-                findings.invalid(here, "must be an amount, such as \"500m\" or \"1Gi\"");
-            }
+            let problem = match amount_of(amount) {
+                _ if !known => unknown_resource(resource),
+                None => "must be an amount, such as \"500m\" or \"1Gi\"".to_owned(),
+                Some(..0.0) => {
+                    "must be at least 0; leave it out to say nothing about it".to_owned()
+                }
+                Some(_) => continue,
+            };
+            findings.invalid(here, problem);
         }
     }
     let limits = limits.known();
     for (resource, asked) in requests.known().into_iter().flatten() {
         let limit = limits.and_then(|limits| limits.get(resource));
-        let pair = limit.and_then(|limit| Some((amount_of(asked)?, amount_of(limit)?)));
+        // What is less than nothing was named above, and is nothing to compare with.
+        let counted = |amount| amount_of(amount).filter(|number| *number >= 0.0);
+        let pair = limit.and_then(|limit| Some((counted(asked)?, counted(limit)?)));
         if pair.is_some_and(|(asked, limit)| asked > limit) {
             let here = Place::from(format!("{place}.requests")).key(resource);
             let limit = limit.map(|limit| serde_json::json!(limit).to_string()).unwrap_or_default();

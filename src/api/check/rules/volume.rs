@@ -7,15 +7,13 @@ use super::size;
 use crate::api::bytes;
 use crate::api::check::Findings;
 use crate::api::field::Field;
-use crate::api::texts::{ObjectName, VolumeSize};
-
-/// etcd sets aside 64 MiB for each piece of its log before it has written anything.
-const LEAST: u64 = 300 * 1024 * 1024;
+use crate::api::sizes;
+use crate::api::texts::{ClassName, VolumeSize};
 
 /// What a user says about the volumes of members.
 pub(crate) struct Volume<'a> {
     pub(crate) size: &'a Field<VolumeSize>,
-    pub(crate) class: &'a Field<ObjectName>,
+    pub(crate) class: &'a Field<ClassName>,
 }
 
 /// Where it is said, and what is made anew if it must be otherwise.
@@ -32,13 +30,8 @@ pub(crate) fn volume(
     at: &Where,
     findings: &mut Findings,
 ) {
+    large_enough(is.size, at.size, findings);
     let wanted = size(is.size.known().map(VolumeSize::as_str));
-    if wanted.is_some_and(|bytes| bytes < LEAST) {
-        findings.invalid(
-            at.size,
-            "must be at least 300Mi: etcd sets space aside for its log before it writes anything",
-        );
-    }
     let Some(was) = was else { return };
     let had = size(was.size.known().map(VolumeSize::as_str));
     match (had, wanted) {
@@ -64,7 +57,15 @@ pub(crate) fn volume(
     class(was.class, is.class, at, findings);
 }
 
-fn class(was: &Field<ObjectName>, is: &Field<ObjectName>, at: &Where, findings: &mut Findings) {
+/// etcd needs room before it has any data.
+pub(crate) fn large_enough(given: &Field<VolumeSize>, place: &str, findings: &mut Findings) {
+    let bytes = size(given.known().map(VolumeSize::as_str));
+    if let Some(problem) = bytes.and_then(sizes::volume_problem) {
+        findings.invalid(place, problem);
+    }
+}
+
+fn class(was: &Field<ClassName>, is: &Field<ClassName>, at: &Where, findings: &mut Findings) {
     if was.known() == is.known() || matches!(is, Field::Misfit(_)) {
         return;
     }

@@ -3,18 +3,13 @@
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use super::{Cluster, storage_of};
-use crate::api::bytes;
 use crate::api::check::Findings;
 use crate::api::check::rules::size;
 use crate::api::check::rules::volume::{Volume, Where, volume};
 use crate::api::etcd_cluster::v1::{AutoCompaction, CompactionMode, Medium, Options, Storage};
 use crate::api::field::Field;
-use crate::api::texts::{Size, VolumeSize};
-
-const MEBI: u64 = 1024 * 1024;
-/// Beyond this etcd itself warns: it keeps the whole index in memory and reads all of it at start.
-const MOST_QUOTA: u64 = 8 * 1024 * MEBI;
-const LEAST_QUOTA: u64 = 16 * MEBI;
+use crate::api::sizes;
+use crate::api::texts::{Quota, VolumeSize};
 
 const VOLUME: Where =
     Where { size: "spec.storage.size", class: "spec.storage.className", kind: "EtcdCluster" };
@@ -73,27 +68,16 @@ pub(super) fn options(new: &Cluster, findings: &mut Findings) {
     }
 }
 
-fn quota_fits(quota: &Field<Size>, new: &Cluster, findings: &mut Findings) {
+fn quota_fits(quota: &Field<Quota>, new: &Cluster, findings: &mut Findings) {
     let place = "spec.options.quota";
-    let Some(quota) = size(quota.known().map(Size::as_str)) else { return };
-    if quota > MOST_QUOTA {
-        return findings.invalid(place, "must be at most 8Gi: etcd is made for no more");
-    }
-    if quota < LEAST_QUOTA {
-        return findings.invalid(place, "must be at least 16Mi, or the first writes fill it");
+    let Some(quota) = size(quota.known().map(Quota::as_str)) else { return };
+    if let Some(problem) = sizes::quota_problem(quota) {
+        return findings.invalid(place, problem);
     }
     let Some(disk) = size(storage_of(new).size.known().map(VolumeSize::as_str)) else { return };
-    let (four_fifths, half) = (disk.div_euclid(5).saturating_mul(4), disk.div_euclid(2));
-    if quota > four_fifths {
-        findings.invalid(
-            place,
-            format!(
-                "must be at most {} (four fifths of `spec.storage.size`): the log and snapshots \
-                 need room, too",
-                bytes::words(four_fifths),
-            ),
-        );
-    } else if quota > half {
+    if let Some(problem) = sizes::quota_problem_on(disk, VOLUME.size, quota) {
+        findings.invalid(place, problem);
+    } else if quota > disk.div_euclid(2) {
         findings.warn("`spec.options.quota` is over half the disk: a full file may not fit twice to be defragmented");
     }
 }
