@@ -15,6 +15,10 @@ pub(crate) enum Gate {
     /// Open once the API server has let us do our part. It stays open when the API server goes
     /// away later: taking every replica out of service would help nobody.
     KubernetesApi,
+    /// Open once the webhooks' certificate is valid and the API server trusts its authority. It
+    /// stays open when that trust is meddled with later: without endpoints nobody could answer at
+    /// all, and the leader mends it.
+    Certificate,
 }
 
 /// How a gate stands.
@@ -24,6 +28,8 @@ enum Stand {
     Closed,
     /// Closed, because we were refused: a person must help.
     Refused,
+    /// Not a condition in this process.
+    Unneeded,
 }
 
 impl Gate {
@@ -31,16 +37,23 @@ impl Gate {
         match self {
             Self::Running => "running",
             Self::KubernetesApi => "kubernetes-api",
+            Self::Certificate => "certificate",
         }
     }
 
     const fn words(self, stand: Stand) -> Option<&'static str> {
         match (self, stand) {
-            (_, Stand::Open) => None,
+            (_, Stand::Open | Stand::Unneeded) => None,
             (Self::Running, Stand::Closed | Stand::Refused) => Some("the process was told to stop"),
             (Self::KubernetesApi, Stand::Closed) => Some("the API server has not answered yet"),
             (Self::KubernetesApi, Stand::Refused) => {
                 Some("the API server refuses us; the log says what")
+            }
+            (Self::Certificate, Stand::Closed) => {
+                Some("the webhooks have no certificate yet that the API server trusts")
+            }
+            (Self::Certificate, Stand::Refused) => {
+                Some("the webhooks' certificate cannot be had; the log says why")
             }
         }
     }
@@ -55,15 +68,21 @@ pub(crate) struct Gates(Arc<watch::Sender<State>>);
 pub(crate) struct State {
     running: Stand,
     kubernetes_api: Stand,
+    certificate: Stand,
 }
 
 impl Gates {
-    /// The gates of a process that has just begun.
-    pub(crate) fn new() -> Self {
-        Self(Arc::new(watch::Sender::new(State {
+    /// The gates of a process that has just begun and waits for `needed`.
+    pub(crate) fn new(needed: &[Gate]) -> Self {
+        let gates = Self(Arc::new(watch::Sender::new(State {
             running: Stand::Open,
-            kubernetes_api: Stand::Closed,
-        })))
+            kubernetes_api: Stand::Unneeded,
+            certificate: Stand::Unneeded,
+        })));
+        for gate in needed {
+            gates.0.send_modify(|state| *state.stand(*gate) = Stand::Closed);
+        }
+        gates
     }
 
     /// Opens a gate.
@@ -80,7 +99,7 @@ impl Gates {
     pub(crate) fn refused(&self, gate: Gate) {
         self.turn(gate, |stand| match stand {
             Stand::Open => Stand::Open,
-            Stand::Closed | Stand::Refused => Stand::Refused,
+            Stand::Closed | Stand::Refused | Stand::Unneeded => Stand::Refused,
         });
     }
 
@@ -90,30 +109,45 @@ impl Gates {
     }
 
     fn turn(&self, gate: Gate, to: impl Fn(Stand) -> Stand) {
-        self.0.send_modify(|state| match gate {
-            Gate::Running => state.running = to(state.running),
-            Gate::KubernetesApi => state.kubernetes_api = to(state.kubernetes_api),
+        self.0.send_modify(|state| {
+            let stand = state.stand(gate);
+            if *stand != Stand::Unneeded {
+                *stand = to(*stand);
+            }
         });
     }
 }
 
 impl State {
+    const fn stand(&mut self, gate: Gate) -> &mut Stand {
+        match gate {
+            Gate::Running => &mut self.running,
+            Gate::KubernetesApi => &mut self.kubernetes_api,
+            Gate::Certificate => &mut self.certificate,
+        }
+    }
+
     /// Every gate, in the order in which they are told. Taken apart whole, so that a new gate
     /// cannot be forgotten here.
-    const fn all(self) -> [(Gate, Stand); 2] {
-        let Self { running, kubernetes_api } = self;
-        [(Gate::Running, running), (Gate::KubernetesApi, kubernetes_api)]
+    const fn all(self) -> [(Gate, Stand); 3] {
+        let Self { running, kubernetes_api, certificate } = self;
+        [
+            (Gate::Running, running),
+            (Gate::KubernetesApi, kubernetes_api),
+            (Gate::Certificate, certificate),
+        ]
     }
 
     /// Whether every gate is open.
     pub(crate) fn ready(self) -> bool {
-        self.all().into_iter().all(|(_, stand)| stand == Stand::Open)
+        self.all().into_iter().all(|(_, stand)| matches!(stand, Stand::Open | Stand::Unneeded))
     }
 }
 
 impl fmt::Display for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (gate, stand) in self.all() {
+        let needed = self.all().into_iter().filter(|(_, stand)| *stand != Stand::Unneeded);
+        for (gate, stand) in needed {
             match gate.words(stand) {
                 None => writeln!(f, "[open]   {}", gate.name())?,
                 Some(words) => writeln!(f, "[closed] {}: {words}", gate.name())?,
@@ -129,7 +163,7 @@ mod tests {
 
     #[test]
     fn one_closed_gate_makes_the_replica_unready_and_is_named() {
-        let gates = Gates::new();
+        let gates = Gates::new(&[Gate::KubernetesApi]);
         assert!(!gates.state().ready());
         gates.open(Gate::KubernetesApi);
         assert!(gates.state().ready());
@@ -142,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_refusal_is_told_in_other_words_than_silence_and_closes_nothing_that_was_open() {
-        let gates = Gates::new();
+        let gates = Gates::new(&[Gate::KubernetesApi]);
         assert!(gates.state().to_string().contains("has not answered yet"));
         gates.refused(Gate::KubernetesApi);
         let told = gates.state().to_string();

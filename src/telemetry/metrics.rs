@@ -1,6 +1,10 @@
 //! The measurements of this process, in one registry.
 //! Comes in: facts, told by whoever knows them. Goes out: `OpenMetrics` text.
-//! May touch: `api::names`. Every metric's name is spelled here and nowhere else.
+//! May touch: `api::names`. Every metric's name is spelled here or below, and nowhere else.
+
+mod certificates;
+mod grants;
+mod webhook;
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +17,11 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
+pub(crate) use webhook::{Refused, ReviewErrand, ReviewOutcome, WebhookMetrics};
+
 use crate::api::names;
+use certificates::CertificateMetrics;
+use grants::GrantMetrics;
 
 /// The registry and the handles to what is in it.
 #[derive(Clone)]
@@ -21,6 +29,11 @@ pub(crate) struct Metrics {
     registry: Arc<Registry>,
     leader: Gauge,
     leadership_changes: Counter,
+    webhook: WebhookMetrics,
+    /// The webhooks' certificates.
+    pub(crate) certificates: CertificateMetrics,
+    /// The operator's rights in namespaces.
+    pub(crate) grants: GrantMetrics,
 }
 
 impl Metrics {
@@ -40,7 +53,19 @@ impl Metrics {
             "Times this replica began or ceased to lead",
             leadership_changes.clone(),
         );
-        Self { registry: Arc::new(registry), leader, leadership_changes }
+        Self {
+            leader,
+            leadership_changes,
+            webhook: WebhookMetrics::new(&mut registry),
+            certificates: CertificateMetrics::register(&mut registry),
+            grants: GrantMetrics::register(&mut registry),
+            registry: Arc::new(registry),
+        }
+    }
+
+    /// What the webhook port tells.
+    pub(crate) fn webhook(&self) -> WebhookMetrics {
+        self.webhook.clone()
     }
 
     /// Notes whether this replica leads; each change is counted.

@@ -20,7 +20,7 @@ struct Served {
 async fn served() -> Served {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let gates = Gates::new();
+    let gates = Gates::new(&[Gate::KubernetesApi]);
     let probes = Probes { gates: gates.clone(), metrics: Metrics::new(Timestamp::UNIX_EPOCH) };
     let (stop, stopped) = oneshot::channel::<()>();
     let task = tokio::spawn(serve(listener, probes, async {
