@@ -1,0 +1,95 @@
+//! As much of a definition and of a webhook configuration as a bundle needs, and no more: a
+//! definition has a hundred kilobytes, nearly all of it schemas.
+//! Comes in: JSON. Goes out: what was found. May touch: nothing. What is not there is empty.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+
+use super::{Found, Hook};
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Metadata {
+    uid: String,
+    resource_version: String,
+    generation: i64,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Definition {
+    metadata: Metadata,
+    spec: Spec,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Spec {
+    conversion: Option<Conversion>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Conversion {
+    strategy: String,
+    webhook: Option<Webhook>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Webhook {
+    name: String,
+    client_config: Option<ClientConfig>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct ClientConfig {
+    service: Option<Service>,
+    ca_bundle: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Service {
+    namespace: String,
+    name: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Configuration {
+    metadata: Metadata,
+    webhooks: Option<Vec<Webhook>>,
+}
+
+impl Definition {
+    pub(super) fn found(self) -> Found {
+        let by_webhook = self.spec.conversion.filter(|it| it.strategy == "Webhook");
+        let webhook = by_webhook.map(|it| it.webhook.unwrap_or_default());
+        found(self.metadata, webhook)
+    }
+}
+
+impl Configuration {
+    pub(super) fn found(self) -> Found {
+        found(self.metadata, self.webhooks.into_iter().flatten())
+    }
+}
+
+fn found(metadata: Metadata, webhooks: impl IntoIterator<Item = Webhook>) -> Found {
+    let Metadata { uid, resource_version: version, generation } = metadata;
+    Found { uid, version, generation, hooks: webhooks.into_iter().map(hook).collect() }
+}
+
+fn hook(webhook: Webhook) -> Hook {
+    let Webhook { name, client_config } = webhook;
+    let ClientConfig { service, ca_bundle } = client_config.unwrap_or_default();
+    Hook {
+        name,
+        service: service.map(|Service { namespace, name }| (namespace, name)),
+        // The API server writes nothing else than Base64.
+        bundle: STANDARD.decode(ca_bundle.unwrap_or_default()).unwrap_or_default(),
+    }
+}
