@@ -1,17 +1,24 @@
 //! What an administrator installs, as typed objects: the one truth behind `deploy/`.
 //! Comes in: a namespace and an image. Goes out: documents in the order in which they must be
-//! applied, the kustomize base, and the single file with everything.
+//! applied, the kustomize base with its overlays, and the single file with everything.
 //! May touch: `api` only. Pure; `app` prints and writes.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 mod access;
 mod availability;
+mod components;
 mod deployment;
+mod kustomize;
 mod labels;
 mod namespace;
+pub mod rights;
 mod service;
+mod webhooks;
 mod yaml;
 
+use crate::api::{crd, names};
+use kustomize::{Kustomization, WHOLE};
+use rights::Scope;
 pub use yaml::{Unwritable, document};
 
 /// What can be chosen about an installation.
@@ -24,6 +31,9 @@ pub struct Install {
     /// Whether the namespace belongs to the installation. One that was there before must not get
     /// our labels, and must not go when the installation goes.
     pub with_namespace: bool,
+    /// Whether the custom resource definitions belong to it. When they go, every object of their
+    /// kinds goes with them.
+    pub with_definitions: bool,
 }
 
 /// One file to be written, its path relative to the folder that was asked for.
@@ -41,7 +51,8 @@ struct Group {
     documents: Vec<String>,
 }
 
-/// All files: the kustomize base, and the single file that installs everything.
+/// All files: the kustomize base, what can be added to it, and the single file that installs
+/// everything.
 ///
 /// # Errors
 ///
@@ -55,11 +66,17 @@ pub fn files(install: &Install) -> Result<Vec<File>, Unwritable> {
             text: yaml::file(&group.documents),
         })
         .collect();
-    let names = groups.iter().map(|group| group.name).collect();
+    let kustomization = Kustomization {
+        meta: WHOLE,
+        resources: groups.iter().map(|group| group.name.to_owned()).collect(),
+        components: Vec::new(),
+        patches: Vec::new(),
+    };
     files.push(File {
         path: "base/kustomization.yaml".to_owned(),
-        text: yaml::file(&[yaml::kustomization(names)?]),
+        text: yaml::file(&[document(&kustomization)?]),
     });
+    files.extend(components::files(install)?);
     files.push(File { path: "install.yaml".to_owned(), text: whole(groups) });
     Ok(files)
 }
@@ -78,27 +95,30 @@ fn whole(groups: Vec<Group>) -> String {
     yaml::file(&documents)
 }
 
-/// The namespace comes first because nothing else can be created without it, the rights before
-/// the pods that need them.
+/// The namespace comes first because nothing else can be created without it, the definitions before
+/// the program that reads their objects, the rights before the pods that need them. The webhooks
+/// come last: from then on requests fail until there is somebody to answer them.
 fn groups(install: &Install) -> Result<Vec<Group>, Unwritable> {
     let namespace = install.namespace.as_str();
     let mut groups = Vec::new();
     if install.with_namespace {
-        groups.push(Group {
-            name: "namespace.yaml",
-            documents: vec![document(&namespace::namespace(namespace))?],
-        });
+        let documents = vec![document(&namespace::namespace(namespace))?];
+        groups.push(Group { name: "namespace.yaml", documents });
+    }
+    if install.with_definitions {
+        let definitions = crd::converted_in(namespace);
+        let documents = definitions.iter().map(document).collect::<Result<_, _>>()?;
+        groups.push(Group { name: "definitions.yaml", documents });
     }
     groups.extend([
+        Group { name: "access.yaml", documents: access(namespace)? },
         Group {
-            name: "access.yaml",
+            name: "service.yaml",
             documents: vec![
-                document(&access::service_account(namespace))?,
-                document(&access::role(namespace))?,
-                document(&access::role_binding(namespace))?,
+                document(&service::metrics(namespace))?,
+                document(&service::webhook(namespace))?,
             ],
         },
-        Group { name: "service.yaml", documents: vec![document(&service::service(namespace))?] },
         Group {
             name: "deployment.yaml",
             documents: vec![document(&deployment::deployment(install))?],
@@ -107,6 +127,29 @@ fn groups(install: &Install) -> Result<Vec<Group>, Unwritable> {
             name: "disruption-budget.yaml",
             documents: vec![document(&availability::disruption_budget(namespace))?],
         },
+        Group {
+            name: "webhooks.yaml",
+            documents: vec![
+                document(&webhooks::mutating(namespace))?,
+                document(&webhooks::validating(namespace))?,
+            ],
+        },
     ]);
     Ok(groups)
+}
+
+/// The account, and its roles by how far they reach.
+fn access(namespace: &str) -> Result<Vec<String>, Unwritable> {
+    let cluster_role = |name, scope| document(&access::cluster_role(name, access::of(scope)));
+    let bound = |name| document(&access::cluster_role_binding(name, namespace));
+    Ok(vec![
+        document(&access::service_account(namespace))?,
+        document(&access::role(namespace, access::of(Scope::OwnNamespace)))?,
+        document(&access::role_binding(namespace))?,
+        cluster_role(names::OPERATOR, Scope::Cluster)?,
+        bound(names::OPERATOR)?,
+        cluster_role(names::WEBHOOKS_ROLE, Scope::Webhooks)?,
+        bound(names::WEBHOOKS_ROLE)?,
+        cluster_role(names::NAMESPACE_ROLE, Scope::GrantedNamespace)?,
+    ])
 }

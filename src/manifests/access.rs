@@ -1,16 +1,16 @@
-//! Who the operator is and what it may do: exactly the calls that it makes.
-//! Comes in: a namespace. Goes out: a `ServiceAccount`, a Role and its `RoleBinding`.
+//! Who the operator is, and the roles that carry its rights.
+//! Comes in: a namespace. Goes out: a `ServiceAccount`, roles and their bindings.
 //! May touch: `api::names` and k8s-openapi types. Pure.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use k8s_openapi::api::core::v1::ServiceAccount;
-use k8s_openapi::api::rbac::v1::{PolicyRule, Role, RoleBinding, RoleRef, Subject};
+use k8s_openapi::api::rbac::v1::{
+    ClusterRole, ClusterRoleBinding, Role, RoleBinding, RoleRef, Subject,
+};
 
 use super::labels;
+use super::rights::{self, RBAC_GROUP, Right, Scope};
 use crate::api::names;
-
-const LEASE_GROUP: &str = "coordination.k8s.io";
-const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 
 /// The operator's account. Only the operator's own pod mounts its token, and says so itself.
 pub(super) fn service_account(namespace: &str) -> ServiceAccount {
@@ -21,39 +21,53 @@ pub(super) fn service_account(namespace: &str) -> ServiceAccount {
     }
 }
 
-/// What the replicas need to compete for their Lease. `create` stands alone because Kubernetes
-/// cannot restrict it by name: the name is not known yet when a creation is judged.
-pub(super) fn role(namespace: &str) -> Role {
-    let leases = |verbs: &[&str], named: Option<&str>| PolicyRule {
-        api_groups: Some(vec![LEASE_GROUP.to_owned()]),
-        resources: Some(vec!["leases".to_owned()]),
-        resource_names: named.map(|name| vec![name.to_owned()]),
-        verbs: verbs.iter().map(|verb| (*verb).to_owned()).collect(),
-        ..PolicyRule::default()
-    };
-    Role {
-        metadata: labels::metadata(namespace),
-        rules: Some(vec![
-            leases(&["create"], None),
-            leases(&["get", "update"], Some(names::LEASE)),
-        ]),
-    }
+/// What the operator may do in its own namespace.
+pub(super) fn role(namespace: &str, rights: Vec<Right>) -> Role {
+    Role { metadata: labels::metadata(namespace), rules: Some(rights::rules(rights)) }
 }
 
 /// Gives the Role to the account.
 pub(super) fn role_binding(namespace: &str) -> RoleBinding {
     RoleBinding {
         metadata: labels::metadata(namespace),
-        role_ref: RoleRef {
-            api_group: RBAC_GROUP.to_owned(),
-            kind: "Role".to_owned(),
-            name: names::OPERATOR.to_owned(),
-        },
-        subjects: Some(vec![Subject {
-            kind: "ServiceAccount".to_owned(),
-            name: names::OPERATOR.to_owned(),
-            namespace: Some(namespace.to_owned()),
-            ..Subject::default()
-        }]),
+        role_ref: reference("Role", names::OPERATOR),
+        subjects: Some(vec![account(namespace)]),
+    }
+}
+
+/// The `ClusterRole` for one scope. The one for a namespace is bound by nobody here: it is granted
+/// where objects of ours are.
+pub(super) fn cluster_role(name: &str, rights: Vec<Right>) -> ClusterRole {
+    ClusterRole {
+        metadata: labels::without_namespace(name),
+        rules: Some(rights::rules(rights)),
+        ..ClusterRole::default()
+    }
+}
+
+/// Gives the `ClusterRole` of the same name to the account, in the whole cluster.
+pub(super) fn cluster_role_binding(name: &str, namespace: &str) -> ClusterRoleBinding {
+    ClusterRoleBinding {
+        metadata: labels::without_namespace(name),
+        role_ref: reference("ClusterRole", name),
+        subjects: Some(vec![account(namespace)]),
+    }
+}
+
+/// The rights of one scope.
+pub(super) fn of(scope: Scope) -> Vec<Right> {
+    rights::rights().into_iter().filter(|right| right.scope == scope).collect()
+}
+
+fn reference(kind: &str, name: &str) -> RoleRef {
+    RoleRef { api_group: RBAC_GROUP.to_owned(), kind: kind.to_owned(), name: name.to_owned() }
+}
+
+fn account(namespace: &str) -> Subject {
+    Subject {
+        kind: "ServiceAccount".to_owned(),
+        name: names::OPERATOR.to_owned(),
+        namespace: Some(namespace.to_owned()),
+        ..Subject::default()
     }
 }

@@ -32,12 +32,17 @@ pub(super) fn selected() -> BTreeMap<String, String> {
 
 /// The metadata of an object called `quorate` in `namespace`.
 pub(super) fn metadata(namespace: &str) -> ObjectMeta {
-    ObjectMeta {
-        name: Some(names::OPERATOR.to_owned()),
-        namespace: Some(namespace.to_owned()),
-        labels: Some(labels()),
-        ..ObjectMeta::default()
-    }
+    named(names::OPERATOR, namespace)
+}
+
+/// The metadata of an object in `namespace`.
+pub(super) fn named(name: &str, namespace: &str) -> ObjectMeta {
+    ObjectMeta { namespace: Some(namespace.to_owned()), ..without_namespace(name) }
+}
+
+/// The metadata of an object that belongs to the whole cluster.
+pub(super) fn without_namespace(name: &str) -> ObjectMeta {
+    ObjectMeta { name: Some(name.to_owned()), labels: Some(labels()), ..ObjectMeta::default() }
 }
 
 /// A map of owned text from a list of pairs.

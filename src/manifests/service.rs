@@ -1,5 +1,5 @@
-//! How metrics are reached.
-//! Comes in: a namespace. Goes out: a Service over the operator's pods.
+//! How metrics and webhooks are reached.
+//! Comes in: a namespace. Goes out: two Services over the operator's pods.
 //! May touch: `api::names` and k8s-openapi types. Pure.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
@@ -10,20 +10,43 @@ use super::labels;
 use crate::api::names;
 
 /// The Service that a scraper follows to every replica.
-pub(super) fn service(namespace: &str) -> Service {
+pub(super) fn metrics(namespace: &str) -> Service {
+    service(
+        names::OPERATOR,
+        namespace,
+        port(names::METRICS_PORT_NAME, i32::from(names::METRICS_PORT)),
+    )
+}
+
+/// The Service that the API server asks. A replica is behind it only while it is ready, and it is
+/// ready only once the API server can trust its certificate.
+pub(super) fn webhook(namespace: &str) -> Service {
+    service(
+        names::WEBHOOK_SERVICE,
+        namespace,
+        port(names::WEBHOOK_PORT_NAME, names::WEBHOOK_SERVICE_PORT),
+    )
+}
+
+fn service(name: &str, namespace: &str, port: ServicePort) -> Service {
     Service {
-        metadata: labels::metadata(namespace),
+        metadata: labels::named(name, namespace),
         spec: Some(ServiceSpec {
             selector: Some(labels::selected()),
-            ports: Some(vec![ServicePort {
-                name: Some(names::METRICS_PORT_NAME.to_owned()),
-                port: i32::from(names::METRICS_PORT),
-                target_port: Some(IntOrString::String(names::METRICS_PORT_NAME.to_owned())),
-                protocol: Some("TCP".to_owned()),
-                ..ServicePort::default()
-            }]),
+            ports: Some(vec![port]),
             ..ServiceSpec::default()
         }),
         ..Service::default()
+    }
+}
+
+/// A port that leads to the container's port of the same name.
+fn port(name: &str, number: i32) -> ServicePort {
+    ServicePort {
+        name: Some(name.to_owned()),
+        port: number,
+        target_port: Some(IntOrString::String(name.to_owned())),
+        protocol: Some("TCP".to_owned()),
+        ..ServicePort::default()
     }
 }

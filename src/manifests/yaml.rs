@@ -31,22 +31,11 @@ pub fn document(object: &impl Serialize) -> Result<String, Unwritable> {
 
 /// Documents as one file under the header.
 pub(super) fn file(documents: &[String]) -> String {
-    format!("{HEADER}---\n{}", documents.join("---\n"))
+    noted("", documents)
 }
 
-/// The kustomization that names every file of the base.
-pub(super) fn kustomization(resources: Vec<&str>) -> Result<String, Unwritable> {
-    document(&Kustomization {
-        api_version: "kustomize.config.k8s.io/v1beta1",
-        kind: "Kustomization",
-        resources,
-    })
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Kustomization<'a> {
-    api_version: &'a str,
-    kind: &'a str,
-    resources: Vec<&'a str>,
+/// The same, with a note for whoever reads it.
+pub(super) fn noted(note: &str, documents: &[String]) -> String {
+    let note: String = note.lines().flat_map(|line| ["# ", line, "\n"]).collect();
+    format!("{HEADER}{note}---\n{}", documents.join("---\n"))
 }

@@ -1,0 +1,120 @@
+//! Certificates from cert-manager.
+//! Comes in: a namespace. Goes out: a part with an authority and a certificate of the operator's
+//! own, and the marks by which cert-manager tells the API server whom to trust.
+//! May touch: `api::names`. Pure.
+#![deny(clippy::disallowed_types, clippy::disallowed_methods)]
+
+use serde_json::{Value, json};
+
+use super::super::kustomize::Target;
+use super::super::yaml::{Unwritable, document};
+use super::super::{labels, rights};
+use super::{Change, Component, Resources, certificate_files};
+use crate::api::names;
+
+const API: &str = "cert-manager.io/v1";
+const INJECT: &str = "cert-manager.io/inject-ca-from";
+const SELF_SIGNED: &str = "quorate-self-signed";
+/// The authority: an Issuer, its Certificate and its Secret. The last is not the one in which the
+/// operator keeps its own authorities.
+const AUTHORITY: &str = "quorate-authority";
+
+pub(super) fn component(namespace: &str) -> Result<Component, Unwritable> {
+    Ok(Component {
+        name: "cert-manager",
+        note: "The webhooks' certificate is made and renewed by cert-manager, which must be there \
+               already, with its cainjector.\nkubectl apply -k deploy/overlays/cert-manager",
+        stands_alone: true,
+        needs: &[certificate_files::NAME],
+        resources: vec![Resources {
+            file: "certificates.yaml",
+            note: "The authority lives for ten years and keeps its key when it is renewed, so that \
+                   certificates it has signed\nbefore are still trusted. The certificate lives \
+                   for 90 days, and is renewed with a new key after 60.",
+            documents: vec![
+                document(&issuer(namespace, SELF_SIGNED, &json!({"selfSigned": {}})))?,
+                document(&authority(namespace))?,
+                document(&issuer(namespace, AUTHORITY, &json!({"ca": {"secretName": AUTHORITY}})))?,
+                document(&certificate(namespace))?,
+            ],
+        }],
+        changes: vec![Change {
+            file: "inject.yaml",
+            body: json!({
+                "apiVersion": "v1",
+                "kind": "Anything",
+                "metadata": {
+                    "name": "anything",
+                    "annotations": {INJECT: format!("{namespace}/{}", names::WEBHOOK_SERVICE)},
+                },
+            }),
+            targets: trusting(),
+        }],
+    })
+}
+
+/// What the API server reads to know whom to trust.
+fn trusting() -> Vec<Target> {
+    let definition = |name: String| Target::one("CustomResourceDefinition", &name);
+    let mut targets: Vec<Target> = rights::converted().into_iter().map(definition).collect();
+    for kind in ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"] {
+        targets.push(Target::one(kind, names::WEBHOOK_CONFIGURATION));
+    }
+    targets
+}
+
+fn issuer(namespace: &str, name: &str, spec: &Value) -> Value {
+    json!({
+        "apiVersion": API,
+        "kind": "Issuer",
+        "metadata": labels::named(name, namespace),
+        "spec": spec,
+    })
+}
+
+/// The authority. The API server trusts what the newest certificate names as its authority, and a
+/// pod sees a new certificate a minute later than the API server. With a new key in between nobody
+/// would trust the old certificate for that minute, so the key stays.
+fn authority(namespace: &str) -> Value {
+    json!({
+        "apiVersion": API,
+        "kind": "Certificate",
+        "metadata": labels::named(AUTHORITY, namespace),
+        "spec": {
+            "isCA": true,
+            "commonName": AUTHORITY,
+            "secretName": AUTHORITY,
+            "duration": "87600h0m0s",
+            "renewBefore": "8760h0m0s",
+            "privateKey": {"algorithm": "ECDSA", "size": 256, "rotationPolicy": "Never"},
+            "usages": ["cert sign", "crl sign"],
+            "issuerRef": reference(SELF_SIGNED),
+        },
+    })
+}
+
+fn certificate(namespace: &str) -> Value {
+    let service = format!("{}.{namespace}", names::WEBHOOK_SERVICE);
+    json!({
+        "apiVersion": API,
+        "kind": "Certificate",
+        "metadata": labels::named(names::WEBHOOK_SERVICE, namespace),
+        "spec": {
+            "secretName": names::WEBHOOK_TLS_SECRET,
+            "dnsNames": [
+                format!("{service}.svc"),
+                format!("{service}.svc.cluster.local"),
+                service,
+            ],
+            "duration": "2160h0m0s",
+            "renewBefore": "720h0m0s",
+            "privateKey": {"algorithm": "ECDSA", "size": 256, "rotationPolicy": "Always"},
+            "usages": ["digital signature", "server auth"],
+            "issuerRef": reference(AUTHORITY),
+        },
+    })
+}
+
+fn reference(issuer: &str) -> Value {
+    json!({"group": "cert-manager.io", "kind": "Issuer", "name": issuer})
+}

@@ -1,0 +1,67 @@
+//! The words of kustomize.
+//! Comes in: files and patches. Goes out: kustomizations as YAML.
+//! May touch: serde. Pure.
+#![deny(clippy::disallowed_types, clippy::disallowed_methods)]
+
+use serde::Serialize;
+
+/// What a base or an overlay is.
+pub(super) const WHOLE: Meta =
+    Meta { api_version: "kustomize.config.k8s.io/v1beta1", kind: "Kustomization" };
+/// What can be added to a base together with others.
+pub(super) const PART: Meta =
+    Meta { api_version: "kustomize.config.k8s.io/v1alpha1", kind: "Component" };
+
+/// Which of the two a file is.
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Meta {
+    api_version: &'static str,
+    kind: &'static str,
+}
+
+/// One `kustomization.yaml`.
+#[derive(Serialize)]
+pub(super) struct Kustomization {
+    /// Whether it is a whole or a part.
+    #[serde(flatten)]
+    pub(super) meta: Meta,
+    /// Files and folders with objects.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) resources: Vec<String>,
+    /// Folders with parts.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) components: Vec<String>,
+    /// Changes to the objects.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) patches: Vec<Patch>,
+}
+
+/// One change, in a file beside the kustomization.
+#[derive(Serialize)]
+pub(super) struct Patch {
+    /// The file.
+    pub(super) path: String,
+    /// What is changed.
+    pub(super) target: Target,
+}
+
+/// An object, or all objects of a kind.
+#[derive(Clone, Serialize)]
+pub(super) struct Target {
+    kind: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+}
+
+impl Target {
+    /// One object.
+    pub(super) fn one(kind: &str, name: &str) -> Self {
+        Self { kind: kind.to_owned(), name: Some(name.to_owned()) }
+    }
+
+    /// Every object of a kind.
+    pub(super) fn every(kind: &str) -> Self {
+        Self { kind: kind.to_owned(), name: None }
+    }
+}

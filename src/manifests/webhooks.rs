@@ -1,0 +1,179 @@
+//! Which requests the API server asks us about.
+//! Comes in: the namespace of our Service. Goes out: the two webhook configurations.
+//! May touch: `api` and k8s-openapi types. Pure. Every field that the API server would default is
+//! spelt out, or tools that compare would see a difference for ever. Only `caBundle` is missing:
+//! it is put in at run time, and a placeholder would fight with whoever puts it in.
+#![deny(clippy::disallowed_types, clippy::disallowed_methods)]
+
+use k8s_openapi::api::admissionregistration::v1::{
+    MatchCondition, MutatingWebhook, MutatingWebhookConfiguration, RuleWithOperations,
+    ServiceReference, ValidatingWebhook, ValidatingWebhookConfiguration, WebhookClientConfig,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+
+use super::{labels, rights};
+use crate::api::kinds::Kind;
+use crate::api::names;
+
+/// The API server waits for as long as this before it calls a webhook failed. An answer takes
+/// milliseconds, so one that takes seconds will not come.
+const TIMEOUT_SECONDS: i32 = 5;
+/// A webhook that cannot be asked refuses. See decision 0014 for the reasons.
+const FAILURE_POLICY: &str = "Fail";
+/// The version that we are asked in: the hub of every kind.
+const HUB: &str = "v1";
+/// We are asked in that version whatever the user wrote: the API server converts first.
+const MATCH_POLICY: &str = "Equivalent";
+const SIDE_EFFECTS: &str = "None";
+const REVIEW_VERSION: &str = "v1";
+const SCOPE: &str = "Namespaced";
+
+/// Fills in what is not said, and brings back what an older version cannot say.
+pub(super) fn mutating(namespace: &str) -> MutatingWebhookConfiguration {
+    MutatingWebhookConfiguration {
+        metadata: labels::without_namespace(names::WEBHOOK_CONFIGURATION),
+        webhooks: Some(vec![MutatingWebhook {
+            name: name("default"),
+            client_config: client(namespace, names::MUTATE_PATH),
+            rules: Some(rules(&["CREATE", "UPDATE"], objects())),
+            match_conditions: Some(vec![changed()]),
+            match_policy: Some(MATCH_POLICY.to_owned()),
+            namespace_selector: Some(LabelSelector::default()),
+            object_selector: Some(LabelSelector::default()),
+            failure_policy: Some(FAILURE_POLICY.to_owned()),
+            // What another webhook adds afterwards may want a default as well.
+            reinvocation_policy: Some("IfNeeded".to_owned()),
+            side_effects: SIDE_EFFECTS.to_owned(),
+            timeout_seconds: Some(TIMEOUT_SECONDS),
+            admission_review_versions: vec![REVIEW_VERSION.to_owned()],
+        }]),
+    }
+}
+
+/// Refuses what must not be.
+pub(super) fn validating(namespace: &str) -> ValidatingWebhookConfiguration {
+    let webhook = |word, rules, conditions| ValidatingWebhook {
+        name: name(word),
+        client_config: client(namespace, names::VALIDATE_PATH),
+        rules: Some(rules),
+        match_conditions: conditions,
+        match_policy: Some(MATCH_POLICY.to_owned()),
+        namespace_selector: Some(LabelSelector::default()),
+        object_selector: Some(LabelSelector::default()),
+        failure_policy: Some(FAILURE_POLICY.to_owned()),
+        side_effects: SIDE_EFFECTS.to_owned(),
+        timeout_seconds: Some(TIMEOUT_SECONDS),
+        admission_review_versions: vec![REVIEW_VERSION.to_owned()],
+    };
+    ValidatingWebhookConfiguration {
+        metadata: labels::without_namespace(names::WEBHOOK_CONFIGURATION),
+        webhooks: Some(vec![
+            webhook(
+                "check",
+                rules(&["CREATE", "UPDATE"], objects()),
+                Some(vec![not_being_deleted(), changed()]),
+            ),
+            // The object of such a request is a Scale, in which a 0 is left out: a condition over
+            // it would fail on the very number that matters most.
+            webhook("scale", rules(&["UPDATE"], scales()), None),
+            webhook(
+                "protect",
+                rules(&["DELETE"], objects()),
+                Some(vec![is_protected(), not_cleaning_up()]),
+            ),
+        ]),
+    }
+}
+
+/// The name of a webhook, which must have dots.
+fn name(word: &str) -> String {
+    format!("{word}.quorate.appdelivery.cncf.io")
+}
+
+fn client(namespace: &str, path: &str) -> WebhookClientConfig {
+    WebhookClientConfig {
+        service: Some(ServiceReference {
+            namespace: namespace.to_owned(),
+            name: names::WEBHOOK_SERVICE.to_owned(),
+            path: Some(path.to_owned()),
+            port: Some(names::WEBHOOK_SERVICE_PORT),
+        }),
+        ..WebhookClientConfig::default()
+    }
+}
+
+/// One rule for each group, about its kinds and nothing else: a webhook that is asked about its own
+/// Secret, Lease or pods could stop itself from ever starting.
+fn rules(operations: &[&str], resources: Vec<(&str, Vec<String>)>) -> Vec<RuleWithOperations> {
+    let rule = |(group, resources): (&str, Vec<String>)| RuleWithOperations {
+        api_groups: Some(vec![group.to_owned()]),
+        api_versions: Some(vec![HUB.to_owned()]),
+        operations: Some(operations.iter().map(|it| (*it).to_owned()).collect()),
+        resources: Some(resources),
+        scope: Some(SCOPE.to_owned()),
+    };
+    resources.into_iter().map(rule).collect()
+}
+
+/// The objects themselves.
+fn objects() -> Vec<(&'static str, Vec<String>)> {
+    rights::by_group(|kind| Some(rights::plural(kind)))
+}
+
+/// Their scale, if they have one: a request for it calls no webhook of the objects themselves.
+fn scales() -> Vec<(&'static str, Vec<String>)> {
+    rights::by_group(|kind| has_scale(kind).then(|| format!("{}/scale", rights::plural(kind))))
+}
+
+fn has_scale(kind: &Kind) -> bool {
+    let versions = kind.hub().definition().spec.versions;
+    versions.iter().any(|it| it.subresources.as_ref().is_some_and(|it| it.scale.is_some()))
+}
+
+/// Controllers and people change labels, annotations and finalizers all the time; there is nothing
+/// to say to that. In an older version we are always asked, because a request may come without the
+/// annotation that carries what the version cannot say, or with a forged one.
+fn changed() -> MatchCondition {
+    condition(
+        "changes-the-spec-or-is-in-an-older-version",
+        format!(
+            "request.operation != 'UPDATE' || request.requestKind.version != '{HUB}' || \
+             !has(object.spec) || !has(oldObject.spec) || object.spec != oldObject.spec"
+        ),
+    )
+}
+
+/// Whatever is wrong with an object that goes, it must be able to go: its finalizers are removed by
+/// updates. The old object says it, because a request cannot forge that one.
+fn not_being_deleted() -> MatchCondition {
+    condition(
+        "is-not-being-deleted",
+        "request.operation != 'UPDATE' || !has(oldObject.metadata.deletionTimestamp)".to_owned(),
+    )
+}
+
+/// A deletion of what nobody protected must not depend on us.
+fn is_protected() -> MatchCondition {
+    let annotation = names::PROTECTED_ANNOTATION;
+    condition(
+        "is-protected",
+        format!(
+            "has(oldObject.metadata.annotations) && \
+             '{annotation}' in oldObject.metadata.annotations && \
+             oldObject.metadata.annotations['{annotation}'] == 'true'"
+        ),
+    )
+}
+
+/// A namespace that goes must go, and so must what has lost its owner.
+fn not_cleaning_up() -> MatchCondition {
+    let cleaners = names::CLEANERS.map(|user| format!("'{user}'")).join(", ");
+    condition(
+        "is-not-kubernetes-cleaning-up",
+        format!("!(request.userInfo.username in [{cleaners}])"),
+    )
+}
+
+fn condition(name: &str, expression: String) -> MatchCondition {
+    MatchCondition { name: name.to_owned(), expression }
+}

@@ -1,0 +1,172 @@
+//! What the operator may do: exactly what is written here, and nothing that it must never have.
+//! Comes in: the roles of an installation. Goes out: each right that is too much or missing.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use quorate::api::names;
+use quorate::manifests::rights::{Right, Scope, rights};
+use serde_json::{Value, json};
+
+use super::tables::{code, rows_below};
+use super::{named, object, objects, root};
+
+/// Every rule of every role that is installed, with the role.
+fn rules() -> Vec<(&'static Value, &'static Value)> {
+    let is_role = |it: &&Value| it["kind"] == "Role" || it["kind"] == "ClusterRole";
+    let of_role = |role: &'static Value| {
+        let list = role["rules"].as_array().unwrap();
+        list.iter().map(move |rule| (role, rule))
+    };
+    objects().iter().filter(is_role).flat_map(of_role).collect()
+}
+
+fn rule(group: &str, resources: &[&str], named: &[&str], verbs: &[&str]) -> Value {
+    let mut rule = json!({"apiGroups": [group], "resources": resources, "verbs": verbs});
+    if !named.is_empty() {
+        rule["resourceNames"] = json!(named);
+    }
+    rule
+}
+
+fn lent(list: &[String]) -> Vec<&str> {
+    list.iter().map(String::as_str).collect()
+}
+
+#[test]
+fn the_operator_has_exactly_these_rights() {
+    const READ: &[&str] = &["get", "list", "watch"];
+    const PATCH: &[&str] = &["get", "list", "watch", "patch"];
+    let own = json!([
+        rule("coordination.k8s.io", &["leases"], &[], &["create"]),
+        rule("coordination.k8s.io", &["leases"], &["quorate"], &["get", "update"]),
+        rule("", &["secrets"], &[], &["create"]),
+        rule("", &["secrets"], &["quorate-webhook-ca"], &["get", "list", "watch", "update"]),
+    ]);
+    assert_eq!(named("Role", "quorate")["rules"], own);
+    let etcd = ["etcdclusters", "etcdmembers", "etcdbackups", "etcdrestores"];
+    let rbac = "rbac.authorization.k8s.io";
+    let grant = ["quorate-namespace"];
+    let cluster = json!([
+        rule(names::ETCD_GROUP, &etcd, &[], READ),
+        rule(names::APP_GROUP, &["exampleapps"], &[], READ),
+        rule(rbac, &["rolebindings"], &[], &["create"]),
+        rule(rbac, &["rolebindings"], &grant, &["list", "watch", "patch", "delete"]),
+        rule(rbac, &["clusterroles"], &grant, &["bind"]),
+    ]);
+    assert_eq!(named("ClusterRole", "quorate")["rules"], cluster);
+    let definitions =
+        ["etcdclusters.etcd.appdelivery.cncf.io", "exampleapps.example-app.appdelivery.cncf.io"];
+    let configurations = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
+    let webhooks = json!([
+        rule("apiextensions.k8s.io", &["customresourcedefinitions"], &definitions, PATCH),
+        rule("admissionregistration.k8s.io", &configurations, &["quorate"], PATCH),
+    ]);
+    assert_eq!(named("ClusterRole", "quorate-webhooks")["rules"], webhooks);
+    let statuses = etcd.map(|plural| format!("{plural}/status"));
+    let namespace = json!([
+        rule(names::ETCD_GROUP, &lent(&statuses), &[], &["patch"]),
+        rule(names::APP_GROUP, &["exampleapps/status"], &[], &["patch"]),
+    ]);
+    assert_eq!(named("ClusterRole", "quorate-namespace")["rules"], namespace);
+}
+
+#[test]
+fn the_list_of_rights_is_what_the_roles_say() {
+    let role_of = |scope: Scope| match scope {
+        Scope::OwnNamespace => ("Role", names::OPERATOR),
+        Scope::Cluster => ("ClusterRole", names::OPERATOR),
+        Scope::Webhooks => ("ClusterRole", names::WEBHOOKS_ROLE),
+        Scope::GrantedNamespace => ("ClusterRole", names::NAMESPACE_ROLE),
+    };
+    let said: Vec<Value> = rights()
+        .into_iter()
+        .map(|Right { scope, group, resources, names, verbs, because }| {
+            assert!(because.len() > 10, "{group} {resources:?} has no reason");
+            let (kind, name) = role_of(scope);
+            json!([kind, name, rule(group, &lent(&resources), &lent(&names), verbs)])
+        })
+        .collect();
+    let roles: Vec<Value> = rules()
+        .into_iter()
+        .map(|(role, rule)| json!([role["kind"], role["metadata"]["name"], rule]))
+        .collect();
+    assert_eq!(said, roles);
+}
+
+#[test]
+fn no_right_is_for_everything_and_none_is_for_secrets_elsewhere() {
+    for (role, rule) in rules() {
+        let name = &role["metadata"]["name"];
+        assert!(!rule.to_string().contains('*'), "{name}: {rule}");
+        assert_eq!(rule["nonResourceURLs"], Value::Null, "{name}: {rule}");
+        for verb in ["escalate", "impersonate", "deletecollection"] {
+            assert!(!rule["verbs"].to_string().contains(verb), "{name}: {rule}");
+        }
+        for resource in rule["resources"].as_array().unwrap() {
+            let resource = resource.as_str().unwrap();
+            if resource == "secrets" {
+                assert_eq!(role["kind"], "Role", "{name}: {rule}");
+            }
+            for never in ["pods/exec", "nodes/proxy", "serviceaccounts/token"] {
+                assert_ne!(resource, never, "{name}");
+            }
+        }
+        let bound = rule["resourceNames"].is_array();
+        let binds = rule["verbs"].to_string().contains("bind");
+        let reads_secrets =
+            rule["resources"] == json!(["secrets"]) && rule["verbs"] != json!(["create"]);
+        assert!(bound || !(binds || reads_secrets), "{name}: {rule} is bound to no name");
+    }
+}
+
+#[test]
+fn the_operator_cannot_take_its_own_rights_away() {
+    // It may delete bindings of one name, in every namespace; its own must have another.
+    let own = object("RoleBinding");
+    assert_ne!(own["metadata"]["name"], names::GRANT);
+}
+
+#[test]
+fn the_account_gets_the_roles_and_nobody_else_does() {
+    let account =
+        json!([{"kind": "ServiceAccount", "name": "quorate", "namespace": names::NAMESPACE}]);
+    let mut bound = Vec::new();
+    for binding in objects() {
+        if !["RoleBinding", "ClusterRoleBinding"].contains(&binding["kind"].as_str().unwrap()) {
+            continue;
+        }
+        assert_eq!(binding["subjects"], account);
+        assert_eq!(binding["roleRef"]["apiGroup"], "rbac.authorization.k8s.io");
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        bound.push((text(&binding["roleRef"]["kind"]), text(&binding["roleRef"]["name"])));
+    }
+    let expected =
+        [("Role", "quorate"), ("ClusterRole", "quorate"), ("ClusterRole", "quorate-webhooks")];
+    assert_eq!(bound, expected.map(|(kind, name)| (kind.to_owned(), name.to_owned())));
+    assert_eq!(object("ServiceAccount")["automountServiceAccountToken"], json!(false));
+}
+
+#[test]
+fn the_table_of_rights_is_that_of_the_roles() {
+    let page = fs::read_to_string(root().join("docs/install.md")).unwrap();
+    let told: BTreeSet<Vec<Vec<String>>> = rows_below(&page, "## Rights")
+        .iter()
+        .map(|row| row.iter().take(4).map(|cell| code(cell)).collect())
+        .collect();
+    let mut expected = BTreeSet::new();
+    for (role, rule) in rules() {
+        let texts = |list: &Value| -> Vec<String> {
+            let list = list.as_array().into_iter().flatten();
+            list.map(|text| text.as_str().unwrap().to_owned()).collect()
+        };
+        let role = format!("{} {}", role["kind"], role["metadata"]["name"]).replace('"', "");
+        expected.insert(vec![
+            vec![role],
+            texts(&rule["verbs"]),
+            texts(&rule["resources"]),
+            texts(&rule["resourceNames"]),
+        ]);
+    }
+    assert_eq!(told, expected, "docs/install.md, ## Rights");
+}
