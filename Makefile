@@ -23,10 +23,10 @@ QUORATE = $(CARGO) run --quiet --locked --package quorate --bin quorate --
 demo: prerequisites ## Show the product: a local cluster, the operator in it, what it can do
 	@$(CLUSTER) demo
 
-test: lint unit properties cluster-test stories ## Prove everything: format, lints, unit tests, stories on the real cluster
+test: lint unit properties bench-check attacks cluster-test stories ## Prove everything: format, lints, unit tests, stories on the real cluster
 
 ##@ The inner loop
-.PHONY: fmt lint unit properties properties-long
+.PHONY: fmt lint unit properties properties-long attacks attacks-long bench bench-check bench-record
 fmt: ## Format the code
 	@$(CARGO) fmt --all
 
@@ -37,10 +37,10 @@ lint: prerequisites ## Check format and lints
 
 unit: prerequisites ## Tests that need no cluster (seconds)
 	@echo "== unit tests"
-	@$(CARGO) test --locked --workspace --lib --bins --test cli --test docs --test election --test house_rules --test manifests --test refused --test rules --test samples
+	@$(CARGO) test --locked --workspace --lib --bins --test cli --test docs --test election --test fuzz --test house_rules --test manifests --test refused --test reviews --test rules --test samples
 
 # Optimised, because a property is tried on 100,000 objects for each pair of versions.
-PROPERTIES = $(CARGO) test --locked --profile properties --package quorate --test conversion
+PROPERTIES = $(CARGO) test --locked --profile properties --package quorate --test admission --test conversion
 properties: prerequisites ## What conversion promises, tried on 100,000 objects for each pair of versions (minutes)
 	@echo "== properties of the conversion"
 	@$(PROPERTIES)
@@ -48,14 +48,39 @@ properties: prerequisites ## What conversion promises, tried on 100,000 objects 
 properties-long: prerequisites ## The same on 1,000,000 other objects (about an hour)
 	@QUORATE_CASES=1000000 QUORATE_SEED=$${QUORATE_SEED:-$$(date +%s)} $(PROPERTIES)
 
+# Optimised, like the program that people run.
+ATTACKS = $(CARGO) test --locked --profile properties --package quorate --test attacks
+attacks: prerequisites ## Hostile clients at the webhook port, and an honest one among them
+	@echo "== attacks on the webhook port"
+	@$(ATTACKS)
+
+attacks-long: prerequisites ## The same with 100,000 hostile requests (many minutes)
+	@QUORATE_ATTACKS=100000 QUORATE_SEED=$${QUORATE_SEED:-$$(date +%s)} $(ATTACKS)
+
+BENCH = $(CARGO) bench --quiet --locked --profile properties --package quorate --bench reviews --
+bench: prerequisites ## What a review costs in allocations and time
+	@$(BENCH)
+
+bench-check: prerequisites ## Fail when a review allocates a tenth more than is recorded
+	@$(BENCH) --check
+
+bench-record: prerequisites ## Write benches/reviews.md anew
+	@$(BENCH) --record
+
 ##@ Tests on the real cluster
-.PHONY: stories cluster-test cluster-versions
+.PHONY: stories stories-long cluster-test cluster-versions
 stories: prerequisites ## The stories, on the local cluster (started if need be, and reset)
 	@echo "== stories on the real cluster"
 	@$(CLUSTER) up
 	@$(CLUSTER) reset
 	@$(CLUSTER) images
 	@$(CARGO) test --locked --package quorate --test stories -- --test-threads 4
+
+stories-long: prerequisites ## The stories that take many minutes each, with their figures
+	@$(CLUSTER) up
+	@$(CLUSTER) reset
+	@$(CLUSTER) images
+	@$(CARGO) test --locked --package quorate --test stories -- --ignored --nocapture --test-threads 1
 
 cluster-test: prerequisites ## The local cluster's own tests: they end the one that runs, and start others
 	@echo "== the local cluster comes, goes and survives crashes"
@@ -99,7 +124,7 @@ install: prerequisites ## Install this checkout into the cluster of the current 
 crds: prerequisites ## Write crds/ from the types
 	@$(QUORATE) crds --write crds
 
-manifests: prerequisites ## Write deploy/base and deploy/install.yaml from the code
+manifests: prerequisites ## Write deploy/ from the code, but for the samples
 	@$(QUORATE) manifests --write deploy
 
 ##@ Housekeeping

@@ -4,6 +4,9 @@
 //! May touch: every room. Nothing but `main` may touch this one.
 
 mod definitions;
+mod door;
+mod house;
+mod leading;
 mod print;
 mod run;
 mod stop;
@@ -21,7 +24,7 @@ const CUT_SHORT: u8 = 130;
 pub fn main(cli: Cli) -> ExitCode {
     let done = match cli.command {
         Command::Run(args) => return run::run(&args),
-        Command::Crds(args) if args.check => return definitions::check(),
+        Command::Crds(args) if args.check => return definitions::check(&args.namespace),
         Command::Crds(args) => print::crds(&args),
         Command::Manifests(args) => print::manifests(&args),
         Command::Version(args) => print::version(args.output),

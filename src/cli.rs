@@ -60,10 +60,48 @@ pub struct RunArgs {
     /// Where probes and metrics are served, in plain HTTP: an IP address and a port.
     #[arg(long, value_name = "ADDRESS", env = "QUORATE_LISTEN", default_value = "0.0.0.0:8080")]
     pub listen: String,
+    /// Where the webhooks are served, over HTTPS: an IP address and a port, or `none` to serve none.
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        env = "QUORATE_WEBHOOK_LISTEN",
+        default_value = "0.0.0.0:9443"
+    )]
+    pub webhook_listen: String,
+    /// A folder with `tls.crt` and `tls.key` for the webhooks, read again as they change [default:
+    /// certificates of an authority of our own].
+    #[arg(long, value_name = "DIR", env = "QUORATE_WEBHOOK_CERT_DIR")]
+    pub webhook_cert_dir: Option<PathBuf>,
+    /// How long an authority of our own lives; it is replaced after two thirds of that.
+    #[arg(long, value_name = "TIME", env = "QUORATE_WEBHOOK_CA_LIFETIME", default_value = "2160h")]
+    pub webhook_ca_lifetime: String,
+    /// How long a certificate that it signs lives; at most a quarter of the authority's life.
+    #[arg(
+        long,
+        value_name = "TIME",
+        env = "QUORATE_WEBHOOK_LEAF_LIFETIME",
+        default_value = "168h"
+    )]
+    pub webhook_leaf_lifetime: String,
+    /// How long a new authority must have been known to the API server before it signs.
+    #[arg(long, value_name = "TIME", env = "QUORATE_WEBHOOK_SETTLE", default_value = "30s")]
+    pub webhook_settle: String,
+    /// How long the webhooks still answer after the end was asked for, until nobody sends more.
+    #[arg(long, value_name = "TIME", env = "QUORATE_DRAIN", default_value = "8s")]
+    pub drain: String,
+    /// Look after the objects of this namespace only; no webhooks are served then, and no
+    /// definitions touched [default: all namespaces].
+    #[arg(long, value_name = "NAME", env = "QUORATE_WATCH_NAMESPACE")]
+    pub watch_namespace: Option<String>,
+    /// Who grants the operator its rights in a namespace: auto (it does so itself where objects of
+    /// ours appear) or strict (an administrator does).
+    #[arg(long, value_name = "WAY", env = "QUORATE_GRANTS", default_value = "auto")]
+    pub grants: String,
     /// The name of the Lease that the replicas compete for.
     #[arg(long, value_name = "NAME", env = "QUORATE_LEASE_NAME", default_value = names::LEASE)]
     pub lease_name: String,
-    /// The namespace of that Lease [default: `POD_NAMESPACE`, else the service account's].
+    /// The namespace of that Lease, and of everything else that belongs to the operator [default:
+    /// `POD_NAMESPACE`, else the service account's].
     #[arg(long, value_name = "NAME", env = "QUORATE_LEASE_NAMESPACE")]
     pub lease_namespace: Option<String>,
     /// This replica's name in the Lease; no two processes may share one [default: `POD_NAME` or
@@ -80,7 +118,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "TIME", env = "QUORATE_RETRY_PERIOD", default_value = "2s")]
     pub retry_period: String,
     /// How long an orderly end may take before it is cut short; at least one and a half times the
-    /// renew deadline, and two seconds.
+    /// renew deadline, and two seconds; at least the drain, and five seconds.
     #[arg(long, value_name = "TIME", env = "QUORATE_SHUTDOWN_GRACE", default_value = "20s")]
     pub shutdown_grace: String,
 }
@@ -95,6 +133,9 @@ pub struct CrdsArgs {
     /// code 1) what would strand its data.
     #[arg(long, conflicts_with = "write")]
     pub check: bool,
+    /// The namespace of the operator, whose Service converts between versions.
+    #[arg(long, value_name = "NAME", default_value = names::NAMESPACE, value_parser = namespace)]
+    pub namespace: String,
 }
 
 /// The flags of `quorate manifests`.
@@ -107,10 +148,15 @@ pub struct ManifestsArgs {
     /// apply or to remove on delete.
     #[arg(long)]
     pub no_namespace: bool,
+    /// Leave the custom resource definitions out. On delete this keeps them, and with them every
+    /// object of their kinds.
+    #[arg(long, conflicts_with = "write")]
+    pub no_crds: bool,
     /// The operator's image.
     #[arg(long, value_name = "IMAGE", default_value_t = names::image(), value_parser = image)]
     pub image: String,
-    /// Write DIR/install.yaml and the kustomize base DIR/base, instead of all to stdout.
+    /// Write DIR/install.yaml, the kustomize base DIR/base and what goes with it, instead of all
+    /// to stdout.
     #[arg(long, value_name = "DIR")]
     pub write: Option<PathBuf>,
 }

@@ -1,9 +1,12 @@
 //! Quorate, a Kubernetes operator for etcd and the applications on it. This is the floor plan.
 //!
 //! ```text
-//!   cli --> settings --> app --+--> telemetry    logs, metrics, probes
-//!   (flags)  (checked)  (wires) +--> leadership   look, decide, do, tell: who holds the lease
-//!                               +--> manifests    what an administrator installs
+//!   cli --> settings --> app --+--> telemetry     logs, metrics, probes
+//!   (flags)  (checked)  (wires) +--> webhook       reviews in, verdicts and conversions out
+//!                               +--> certificates  whom the API server trusts
+//!                               +--> leadership    look, decide, do, tell: who holds the lease
+//!                               +--> grants        the same rooms: rights where our objects are
+//!                               +--> manifests     what an administrator installs
 //!   api: the words everyone may use        ports: thin calls to the outside
 //! ```
 //!
@@ -14,9 +17,12 @@
 
 pub mod api;
 pub mod app;
+mod certificates;
 pub mod cli;
+mod grants;
 pub mod leadership;
 pub mod manifests;
 mod ports;
 mod settings;
 mod telemetry;
+pub mod webhook;

@@ -2,7 +2,16 @@
 //! Comes in: what to call with. Goes out: the answer, or an error that says what was being done.
 //! May touch: client libraries and clocks. No decision is made here, and no wing is known.
 
+pub(crate) mod authorities;
+pub(crate) mod call;
+pub(crate) mod changes;
 pub(crate) mod clock;
 pub(crate) mod definitions;
+pub(crate) mod grants;
+pub(crate) mod identity;
 pub(crate) mod kube;
 pub(crate) mod lease;
+pub(crate) mod mandate;
+pub(crate) mod pair;
+pub(crate) mod trust;
+pub(crate) mod watch;

@@ -8,10 +8,14 @@ mod surroundings;
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 pub(crate) use check::check;
 pub(crate) use surroundings::Surroundings;
+
+use crate::api::grants::Grants;
+use crate::certificates::Lifetimes;
 
 use crate::leadership::Timing;
 use crate::telemetry::{LogFilter, LogFormat};
@@ -21,9 +25,53 @@ use crate::telemetry::{LogFilter, LogFormat};
 pub(crate) struct Settings {
     pub(crate) log_format: LogFormat,
     pub(crate) log_filter: LogFilter,
+    pub(crate) running: Running,
+}
+
+/// What stays of it once the log has begun.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Running {
     pub(crate) listen: SocketAddr,
     pub(crate) election: Election,
+    pub(crate) webhooks: Served,
+    pub(crate) scope: Scope,
     pub(crate) shutdown_grace: Duration,
+}
+
+/// Whether the webhooks are served by this process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Served {
+    /// So.
+    Here(Webhooks),
+    /// By another installation, or not at all.
+    Elsewhere,
+}
+
+/// How the webhooks are served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Webhooks {
+    pub(crate) listen: SocketAddr,
+    pub(crate) certificates: Certificates,
+    /// How long they still answer after the end was asked for.
+    pub(crate) drain: Duration,
+}
+
+/// Where the webhooks' certificates come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Certificates {
+    /// An authority of our own signs them.
+    BuiltIn(Lifetimes),
+    /// They stand in a folder.
+    Files(PathBuf),
+}
+
+/// Whose objects are looked after.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// Everybody's, with rights that are granted in each namespace.
+    Cluster(Grants),
+    /// Those of one namespace, with rights that stand from the beginning.
+    Namespace(String),
 }
 
 /// What the replicas compete for, and how.

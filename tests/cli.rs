@@ -83,6 +83,24 @@ fn manifests_prints_what_is_in_deploy_and_writes_the_same_into_a_folder() {
 }
 
 #[test]
+fn another_namespace_reaches_the_service_that_converts() {
+    let printed = text(&finished(&["crds", "--namespace", "elsewhere"]).stdout);
+    assert_eq!(printed.matches("          namespace: elsewhere\n").count(), 2);
+    assert!(!printed.contains("quorate-system"));
+    let refused = finished(&["crds", "--namespace", "Not_One"]);
+    assert_eq!(refused.status.code(), Some(2));
+}
+
+#[test]
+fn the_definitions_can_be_left_out_but_not_of_what_is_written() {
+    let without = text(&finished(&["manifests", "--no-crds"]).stdout);
+    assert!(!without.contains("kind: CustomResourceDefinition\n"));
+    assert!(without.contains("kind: ValidatingWebhookConfiguration\n"));
+    let output = finished(&["manifests", "--no-crds", "--write", "somewhere"]);
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
 fn a_namespace_that_kubernetes_would_refuse_makes_no_manifests() {
     let output = finished(&["manifests", "--namespace", "Not_One"]);
     assert_eq!(output.status.code(), Some(2));

@@ -20,7 +20,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
-const PAGES: [&str; 5] = ["docs", "deploy", "tests/cluster", "README.md", "CONTRIBUTING.md"];
+const PAGES: [&str; 6] =
+    ["docs", "deploy", "tests/cluster", "webhook-certs", "README.md", "CONTRIBUTING.md"];
 
 #[test]
 fn every_link_to_a_file_leads_somewhere() {

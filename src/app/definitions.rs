@@ -1,5 +1,6 @@
 //! `quorate crds --check`: compares a cluster's definitions with those of this release.
-//! Comes in: nothing but the cluster. Goes out: a line for each definition, and an exit code.
+//! Comes in: the operator's namespace, and the cluster. Goes out: a line for each definition, and
+//! an exit code.
 //! May touch: `api`, `ports`, stdout.
 
 use std::process::ExitCode;
@@ -13,8 +14,8 @@ use crate::api::crd::live::{Remark, Weight, compare};
 use crate::ports;
 
 /// Says what would happen to the cluster's data if this release were installed.
-pub(super) fn check() -> ExitCode {
-    match remarks().and_then(|remarks| tell(&remarks)) {
+pub(super) fn check(namespace: &str) -> ExitCode {
+    match remarks(namespace).and_then(|remarks| tell(&remarks)) {
         Ok(code) => code,
         Err(error) => {
             print::complain(&format!("quorate: {error:#}\n"));
@@ -23,14 +24,14 @@ pub(super) fn check() -> ExitCode {
     }
 }
 
-fn remarks() -> Result<Vec<Remark>> {
+fn remarks(namespace: &str) -> Result<Vec<Remark>> {
     // An error only says that a provider is installed already, which is all we want.
     rustls::crypto::ring::default_provider().install_default().unwrap_or(());
     let runtime = Builder::new_current_thread().enable_all().build();
     runtime.context("failed to start the event loop")?.block_on(async {
         let client = ports::kube::client().await?;
         let mut remarks = Vec::new();
-        for ours in crd::all() {
+        for ours in crd::converted_in(namespace) {
             let name = ours.metadata.name.clone().unwrap_or_default();
             let live = ports::definitions::read(&client, &name).await?;
             remarks.extend(compare(&ours, live.as_ref()));

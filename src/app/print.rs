@@ -16,7 +16,7 @@ use crate::manifests::{self, Install};
 
 /// Writes the custom resource definitions.
 pub(super) fn crds(args: &CrdsArgs) -> Result<()> {
-    for definition in crd::all() {
+    for definition in crd::converted_in(&args.namespace) {
         let text = format!("---\n{}", manifests::document(&definition)?);
         match &args.write {
             Some(folder) => write(folder, &crd::file_name(&definition), &text)?,
@@ -32,6 +32,7 @@ pub(super) fn manifests(args: &ManifestsArgs) -> Result<()> {
         namespace: args.namespace.clone(),
         image: args.image.clone(),
         with_namespace: !args.no_namespace,
+        with_definitions: !args.no_crds,
     };
     let Some(folder) = &args.write else {
         return say(&manifests::install(&install)?);

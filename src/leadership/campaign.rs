@@ -1,6 +1,6 @@
 //! The corridor of the election: look, decide, do, tell, and again after a pause.
 //! Comes in: the Lease's port, a name, the timing, the wish to stop. Goes out: a watch on
-//! [`Leadership`], gates and metrics. May touch: `ports`, `telemetry`. It chooses nothing itself.
+//! `Leadership`, gates and metrics. May touch: `ports`, `telemetry`. It chooses nothing itself.
 
 mod tell;
 
@@ -10,12 +10,12 @@ use k8s_openapi::api::coordination::v1::Lease;
 use tokio::sync::watch;
 use tokio::time;
 
-use super::Leadership;
 use super::attempt::{Attempt, Write, farewell, may_hold, prepare};
 use super::decide::{Because, Step, decide};
 use super::render::Place;
 use super::seen::{Memory, Reading, Record, Seen, Timing, Unread};
 use super::settle::{Outcome, settle};
+use crate::api::leadership::Leadership;
 use crate::ports::clock::{self, Clock};
 use crate::ports::lease::{Class, LeaseError, LeasePort};
 use crate::telemetry::{Gates, Metrics};

@@ -8,8 +8,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 
-use super::Leadership;
 use super::standing::{Standing, Term};
+use crate::api::leadership::Leadership;
 use crate::api::moment::Moment;
 use crate::api::names;
 

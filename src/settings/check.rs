@@ -3,16 +3,21 @@
 //! May touch: nothing; pure. A user mends a list in one go, but one error at a time in many.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
+mod webhooks;
+
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use jiff::SignedDuration;
 
-use super::{Election, Problem, Problems, Settings, Surroundings};
+use super::{Election, Problem, Problems, Running, Settings, Surroundings};
 use crate::api::names;
 use crate::cli::RunArgs;
 use crate::leadership::{LONGEST, Timing};
 use crate::telemetry::{LAST_ANSWERS, LogFilter, LogFormat};
+
+/// For the last answers of the webhooks, and to close the ports.
+const AFTER_THE_DRAIN: Duration = Duration::from_secs(5);
 
 /// Checks everything, and only then answers. `cluster` is the way to the API server, or why there
 /// is none; whoever gets settings gets it with them.
@@ -29,20 +34,26 @@ pub(crate) fn check<Cluster>(
     let lease_namespace = found.lease_namespace(args.lease_namespace.as_deref(), around);
     let identity = found.identity(args.identity.as_deref(), around);
     let timing = found.timing(args);
+    let scope = found.scope(args);
+    let webhooks = found.webhooks(args);
     let shutdown_grace = found.shutdown_grace(args, timing);
     let cluster = found.cluster(cluster);
     let settings = || {
         Some(Settings {
             log_format: log_format?,
             log_filter: log_filter?,
-            listen: listen?,
-            election: Election {
-                lease_name: lease_name?,
-                lease_namespace: lease_namespace?,
-                identity: identity?,
-                timing: timing?,
+            running: Running {
+                listen: listen?,
+                election: Election {
+                    lease_name: lease_name?,
+                    lease_namespace: lease_namespace?,
+                    identity: identity?,
+                    timing: timing?,
+                },
+                webhooks: webhooks?,
+                scope: scope?,
+                shutdown_grace: shutdown_grace?,
             },
-            shutdown_grace: shutdown_grace?,
         })
     };
     match (settings(), cluster, found.0) {
@@ -84,10 +95,14 @@ impl Findings {
     }
 
     fn listen(&mut self, text: &str) -> Option<SocketAddr> {
+        self.address("--listen", text, "0.0.0.0:8080 or [::]:8080")
+    }
+
+    fn address(&mut self, setting: &'static str, text: &str, like: &str) -> Option<SocketAddr> {
         let address = text.parse().ok();
         if address.is_none() {
-            let allowed = "it must be an IP address and a port, like 0.0.0.0:8080 or [::]:8080";
-            self.note("--listen", text, allowed, "write the address in digits, with its port");
+            let allowed = format!("it must be an IP address and a port, like {like}");
+            self.note(setting, text, &allowed, "write the address in digits, with its port");
         }
         address
     }
@@ -113,11 +128,15 @@ impl Findings {
             });
             return None;
         };
-        if names::is_dns_label(namespace) {
-            return Some(namespace.to_owned());
+        self.namespace("--lease-namespace", namespace)
+    }
+
+    fn namespace(&mut self, setting: &'static str, text: &str) -> Option<String> {
+        if names::is_dns_label(text) {
+            return Some(text.to_owned());
         }
         let allowed = "namespaces have 1 to 63 lower case letters, digits and dashes";
-        self.note("--lease-namespace", namespace, allowed, "give the name of one that exists");
+        self.note(setting, text, allowed, "give the name of one that exists");
         None
     }
 
@@ -170,8 +189,7 @@ impl Findings {
     }
 
     fn duration(&mut self, setting: &'static str, text: &str) -> Option<Duration> {
-        let parsed = text.parse::<SignedDuration>().ok().and_then(|it| Duration::try_from(it).ok());
-        let fits = parsed.filter(|it| *it >= Duration::from_millis(100) && *it <= LONGEST);
+        let fits = time(text).filter(|it| *it >= Duration::from_millis(100) && *it <= LONGEST);
         if fits.is_none() {
             let allowed = "it must be a time between 100ms and 1h, like 500ms, 15s or 1m30s";
             self.note(setting, text, allowed, "write a number with its unit, or leave it out");
@@ -180,7 +198,8 @@ impl Findings {
     }
 
     /// The grace must be long enough to let the Lease go and to close the probe port; a release
-    /// that is cut short costs the next leader a whole lease duration.
+    /// that is cut short costs the next leader a whole lease duration. The webhooks are drained
+    /// meanwhile, and need a moment for their last answers.
     fn shutdown_grace(&mut self, args: &RunArgs, timing: Option<Timing>) -> Option<Duration> {
         let grace = self.duration("--shutdown-grace", &args.shutdown_grace)?;
         let least = timing.map(|it| it.release_limit().saturating_add(LAST_ANSWERS));
@@ -195,6 +214,17 @@ impl Findings {
             let remedy = "raise it, and the pod's terminationGracePeriodSeconds with it, or lower \
                           --renew-deadline";
             self.note("--shutdown-grace", &args.shutdown_grace, &allowed, remedy);
+        }
+        let drained = time(&args.drain).map(|it| it.saturating_add(AFTER_THE_DRAIN));
+        if drained.is_some_and(|drained| grace < drained) {
+            let (drain, more) = (&args.drain, AFTER_THE_DRAIN.as_secs());
+            let allowed = format!("it must be at least --drain {drain} and {more}s longer");
+            self.note(
+                "--shutdown-grace",
+                &args.shutdown_grace,
+                &allowed,
+                "raise it, or lower --drain",
+            );
         }
         Some(grace)
     }
@@ -215,6 +245,11 @@ impl Findings {
             }
         }
     }
+}
+
+/// A time such as `500ms` or `1m30s`.
+fn time(text: &str) -> Option<Duration> {
+    text.parse::<SignedDuration>().ok().and_then(|it| Duration::try_from(it).ok())
 }
 
 #[cfg(test)]

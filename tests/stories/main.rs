@@ -4,15 +4,26 @@
 //! in `tests/harness`.
 
 #![expect(clippy::large_futures, reason = "a story is one long future, and there are few of them")]
+#![expect(clippy::print_stdout, reason = "a story tells its figures to whoever asks for them")]
 
 mod api;
 mod disturbances;
+mod door;
+mod endurance;
+mod handshake;
 mod images;
+mod installed;
 mod kubectl;
+mod lease;
+mod load;
+mod many;
 mod network;
 mod operator;
+mod outage;
+mod rights;
 mod security;
 mod storage;
+mod wire;
 
 /// The cases that are also tried in memory.
 #[path = "../support/rule_cases.rs"]

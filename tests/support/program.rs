@@ -97,9 +97,12 @@ impl Running {
         )
     }
 
-    /// Starts it with a kubeconfig and flags.
+    /// Starts it with a kubeconfig and flags. It looks after one namespace, so that all it does is to
+    /// compete for its Lease.
     pub(crate) fn given(kubeconfig: &Path, flags: &[&str]) -> Self {
-        let mut child = quorate(&["run", "--listen=127.0.0.1:0", "--lease-namespace=here"])
+        let here = ["--listen=127.0.0.1:0", "--lease-namespace=here", "--watch-namespace=here"];
+        let mut child = quorate(&["run"])
+            .args(here)
             .args(flags)
             .env("KUBECONFIG", kubeconfig)
             .stdin(Stdio::null())

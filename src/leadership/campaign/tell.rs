@@ -3,7 +3,7 @@
 //! May touch: `telemetry` and the watch. A pass that changes nothing says nothing.
 
 use super::{Campaign, Run};
-use crate::leadership::Leadership;
+use crate::api::leadership::Leadership;
 use crate::leadership::decide::{Plan, Step};
 use crate::leadership::seen::{Reading, Unread};
 use crate::leadership::settle::Outcome;

@@ -38,14 +38,14 @@ fn problems(flags: &[&str], around: &Surroundings) -> Vec<&'static str> {
 #[test]
 fn in_a_pod_nothing_needs_to_be_given() {
     let settings = checked(&[], &in_a_pod()).unwrap();
-    assert_eq!(settings.listen, "0.0.0.0:8080".parse().unwrap());
-    assert_eq!(settings.election.lease_name, "quorate");
-    assert_eq!(settings.election.lease_namespace, "quorate-system");
-    assert_eq!(settings.election.identity, "quorate-0_00000abc");
-    assert_eq!(settings.election.timing.lease_duration, Duration::from_secs(15));
-    assert_eq!(settings.election.timing.renew_deadline, Duration::from_secs(10));
-    assert_eq!(settings.election.timing.retry_period, Duration::from_secs(2));
-    assert_eq!(settings.shutdown_grace, Duration::from_secs(20));
+    assert_eq!(settings.running.listen, "0.0.0.0:8080".parse().unwrap());
+    assert_eq!(settings.running.election.lease_name, "quorate");
+    assert_eq!(settings.running.election.lease_namespace, "quorate-system");
+    assert_eq!(settings.running.election.identity, "quorate-0_00000abc");
+    assert_eq!(settings.running.election.timing.lease_duration, Duration::from_secs(15));
+    assert_eq!(settings.running.election.timing.renew_deadline, Duration::from_secs(10));
+    assert_eq!(settings.running.election.timing.retry_period, Duration::from_secs(2));
+    assert_eq!(settings.running.shutdown_grace, Duration::from_secs(20));
     assert_eq!(settings.log_format, LogFormat::Json);
 }
 
@@ -54,8 +54,8 @@ fn outside_a_pod_the_host_gives_the_name_and_the_user_gives_the_namespace() {
     let around = Surroundings { pod_name: None, pod_namespace: None, ..in_a_pod() };
     assert_eq!(problems(&[], &around), ["--lease-namespace"]);
     let settings = checked(&["--lease-namespace", "here"], &around).unwrap();
-    assert_eq!(settings.election.identity, "node_00000abc");
-    assert_eq!(settings.election.lease_namespace, "here");
+    assert_eq!(settings.running.election.identity, "node_00000abc");
+    assert_eq!(settings.running.election.lease_namespace, "here");
 }
 
 #[test]

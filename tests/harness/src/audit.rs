@@ -1,5 +1,6 @@
-//! The audit log: who wrote what to the API, and when.
+//! The audit log: who wrote what to the API, and when; of the operator also what it read.
 
+use std::collections::BTreeMap;
 use std::io::{Read, Seek, SeekFrom};
 
 use anyhow::{Context, Result, ensure};
@@ -10,11 +11,11 @@ use serde::Deserialize;
 #[derive(Clone, Copy, Debug)]
 pub struct Mark(u64);
 
-/// One write. Reads are not in the log.
+/// One call.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Write {
-    /// `create`, `update`, `patch`, `delete` or `deletecollection`.
+pub struct Call {
+    /// `create`, `update`, `patch`, `delete` or `deletecollection`; of the operator also `get`, `list`, `watch`.
     pub verb: String,
     /// Who did it.
     pub user: User,
@@ -36,6 +37,18 @@ pub struct User {
     /// The name, such as `system:serviceaccount:quorate-system:quorate`.
     #[serde(default)]
     pub username: String,
+    /// What else is known of it, such as the pod that holds the token.
+    #[serde(default)]
+    pub extra: BTreeMap<String, Vec<String>>,
+}
+
+impl User {
+    /// The pod in which the call was made, if it was made with a pod's token.
+    #[must_use]
+    pub fn pod(&self) -> Option<&str> {
+        let names = self.extra.get("authentication.kubernetes.io/pod-name")?;
+        names.first().map(String::as_str)
+    }
 }
 
 /// What.
@@ -74,12 +87,30 @@ pub fn mark(places: &Places) -> Result<Mark> {
     Ok(Mark(u64::try_from(complete)?))
 }
 
+impl Call {
+    /// Whether it could change anything.
+    #[must_use]
+    pub fn writes(&self) -> bool {
+        !["get", "list", "watch"].contains(&self.verb.as_str())
+    }
+}
+
 /// The writes since a mark, in order. The apiserver writes the log before it answers, so what a story has
 /// seen happen is in it.
 ///
 /// # Errors
 /// If the log cannot be read.
-pub fn since(places: &Places, mark: Mark) -> Result<Vec<Write>> {
+pub fn since(places: &Places, mark: Mark) -> Result<Vec<Call>> {
+    let mut calls = calls_since(places, mark)?;
+    calls.retain(Call::writes);
+    Ok(calls)
+}
+
+/// The same with the reads that are logged.
+///
+/// # Errors
+/// As [`since`].
+pub fn calls_since(places: &Places, mark: Mark) -> Result<Vec<Call>> {
     let mut file = std::fs::File::open(places.audit_log()).context("there is no audit log")?;
     // The apiserver begins a new file when this one is full.
     ensure!(file.metadata()?.len() >= mark.0, "the audit log was begun anew since the mark");

@@ -6,6 +6,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::{Plan, etcd, flags};
+use crate::install;
 use crate::pki::pair;
 use crate::processes::Daemon;
 use crate::settings::CLUSTER_DOMAIN;
@@ -101,9 +102,11 @@ fn aggregated_apis(plan: &Plan<'_>) -> Vec<OsString> {
     ])
 }
 
-/// Every write with who, what and when; bodies of Secrets and tokens never, reads not at all.
+/// Every write with who, what and when; bodies of Secrets and tokens never. Reads only of the operator, whose
+/// rights are compared with what it does.
 fn audit_policy() -> Value {
     let writes = ["create", "update", "patch", "delete", "deletecollection"];
+    let operator = format!("system:serviceaccount:{}:quorate", install::NAMESPACE);
     json!({
         "apiVersion": "audit.k8s.io/v1",
         "kind": "Policy",
@@ -120,6 +123,7 @@ fn audit_policy() -> Value {
                 { "group": "events.k8s.io", "resources": ["events"] },
             ]},
             { "level": "Request", "verbs": writes },
+            { "level": "Metadata", "verbs": ["get", "list", "watch"], "users": [operator] },
             { "level": "None" },
         ],
     })
