@@ -33,3 +33,5 @@ mod sizes;
 pub mod spelling;
 pub mod store_names;
 pub mod texts;
+#[cfg(test)]
+pub(crate) mod walk;

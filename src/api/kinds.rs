@@ -63,6 +63,18 @@ impl Kind {
         !self.older.is_empty()
     }
 
+    /// What its objects are stored under, such as `etcdclusters`.
+    #[must_use]
+    pub fn plural(&self) -> String {
+        format!("{}s", self.name.to_ascii_lowercase())
+    }
+
+    /// The name of its definition, such as `etcdclusters.etcd.appdelivery.cncf.io`.
+    #[must_use]
+    pub fn definition_name(&self) -> String {
+        format!("{}.{}", self.plural(), self.group)
+    }
+
     /// The version that `api_version`, such as `etcd.appdelivery.cncf.io/v1`, names.
     #[must_use]
     pub fn version_of(&self, api_version: &str) -> Option<&'static Version> {
@@ -232,4 +244,23 @@ pub static ALL: [&Kind; 5] =
 #[must_use]
 pub fn named(name: &str) -> Option<&'static Kind> {
     ALL.into_iter().find(|kind| kind.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::crd;
+
+    #[test]
+    fn a_kinds_plural_is_the_one_in_its_definition() {
+        let definitions = crd::all();
+        assert_eq!(definitions.len(), ALL.len());
+        for definition in definitions {
+            let names = definition.spec.names;
+            let kind = named(&names.kind).unwrap();
+            assert_eq!(kind.plural(), names.plural);
+            assert_eq!(Some(kind.definition_name()), definition.metadata.name);
+            assert_eq!(kind.has_older_versions(), definition.spec.conversion.is_some());
+        }
+    }
 }

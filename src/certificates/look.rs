@@ -9,7 +9,7 @@ use kube::Client;
 
 use super::render;
 use super::seen::{Reading, Sight, Unread};
-use crate::api::{crd, names};
+use crate::api::{kinds, names};
 use crate::ports::authorities::AuthoritiesPort;
 use crate::ports::call::{CallError, Class};
 use crate::ports::trust::{Found, Hook, Target, TrustPort};
@@ -43,8 +43,8 @@ impl Outlook {
     /// The Secret in `namespace`, which is also that of the webhooks' Service, and every definition
     /// and configuration of this release that calls webhooks.
     pub(crate) fn new(client: Client, namespace: &str) -> Self {
-        let definitions = crd::all().into_iter().filter(|it| it.spec.conversion.is_some());
-        let definitions = definitions.filter_map(|it| it.metadata.name).map(Target::Definition);
+        let converted = kinds::ALL.into_iter().filter(|kind| kind.has_older_versions());
+        let definitions = converted.map(|kind| Target::Definition(kind.definition_name()));
         Self {
             authorities: AuthoritiesPort::new(client.clone(), namespace),
             trust: TrustPort::new(client),

@@ -5,7 +5,6 @@
 //! and once for each meddling; and, once the trouble ends, authorities are rotated.
 #![expect(clippy::arithmetic_side_effects, reason = "the numbers of a model are small")]
 
-mod dice;
 mod replica;
 mod server;
 
@@ -13,11 +12,11 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use dice::Dice;
 use replica::{Corridor, Replica};
 use server::{Server, Write};
 
 use super::Lifetimes;
+use crate::api::walk::Dice;
 use crate::certificates::carry_out::Outcome;
 use crate::certificates::lifetimes::later;
 use crate::certificates::seen::{Sight, Unread};

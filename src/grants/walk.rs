@@ -6,13 +6,12 @@
 #![expect(clippy::arithmetic_side_effects, reason = "the numbers of a model are small")]
 
 pub(super) mod cluster;
-mod dice;
 mod leader;
 
 use super::complain::{Lack, Says};
 use crate::api::grants::Grants;
+use crate::api::walk::Dice;
 use cluster::{Cluster, NAMESPACES, Owner};
-use dice::Dice;
 use leader::Leader;
 
 const TROUBLE: u64 = 1000;

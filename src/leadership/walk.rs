@@ -4,17 +4,16 @@
 //! world that is tried: never two leaders at once, and, once the trouble ends, soon exactly one.
 #![expect(clippy::arithmetic_side_effects, reason = "the numbers of a model are small")]
 
-mod dice;
 mod replica;
 mod server;
 
 use std::time::Duration;
 
-use dice::Dice;
 use replica::{Nature, Replica};
 use server::{Answer, Call, Server};
 
 use super::Timing;
+use crate::api::walk::Dice;
 
 /// The tightest that `settings` takes: a renew deadline of four fifths of the lease duration.
 const TIGHT: Timing = timing(15, 12, 2);

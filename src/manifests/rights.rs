@@ -100,7 +100,7 @@ pub(super) fn authorities() -> Vec<Right> {
 
 /// Our kinds, wherever they are.
 pub(super) fn kinds_everywhere() -> Vec<Right> {
-    by_group(|kind| Some(plural(kind)))
+    by_group(|kind| Some(kind.plural()))
         .into_iter()
         .map(|(group, resources)| Right {
             scope: Scope::Cluster,
@@ -194,7 +194,7 @@ pub(super) fn statuses() -> Vec<Right> {
 }
 
 fn write_statuses(scope: Scope) -> Vec<Right> {
-    by_group(|kind| Some(format!("{}/status", plural(kind))))
+    by_group(|kind| Some(format!("{}/status", kind.plural())))
         .into_iter()
         .map(|(group, resources)| Right {
             scope,
@@ -224,12 +224,7 @@ pub(super) fn rules(rights: Vec<Right>) -> Vec<PolicyRule> {
 /// The definitions that have versions to convert between.
 pub(super) fn converted() -> Vec<String> {
     let several = kinds::ALL.into_iter().filter(|kind| kind.has_older_versions());
-    several.map(|kind| format!("{}.{}", plural(kind), kind.group)).collect()
-}
-
-/// A kind's name in paths, rules and roles.
-pub(super) fn plural(kind: &Kind) -> String {
-    kind.hub().definition().spec.names.plural
+    several.map(Kind::definition_name).collect()
 }
 
 /// Words for each kind that has some, by group; each group once, in the order of the kinds.

@@ -117,12 +117,12 @@ fn rules(operations: &[&str], resources: Vec<(&str, Vec<String>)>) -> Vec<RuleWi
 
 /// The objects themselves.
 fn objects() -> Vec<(&'static str, Vec<String>)> {
-    rights::by_group(|kind| Some(rights::plural(kind)))
+    rights::by_group(|kind| Some(kind.plural()))
 }
 
 /// Their scale, if they have one: a request for it calls no webhook of the objects themselves.
 fn scales() -> Vec<(&'static str, Vec<String>)> {
-    rights::by_group(|kind| has_scale(kind).then(|| format!("{}/scale", rights::plural(kind))))
+    rights::by_group(|kind| has_scale(kind).then(|| format!("{}/scale", kind.plural())))
 }
 
 fn has_scale(kind: &Kind) -> bool {

@@ -13,7 +13,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::carry::Edit;
-use super::review::answer::{Refusal, Ruling, plural};
+use super::review::answer::{Refusal, Ruling};
 use super::review::{Admission, KindName, Operation, ResourceName, text_at, tree};
 use super::{protect, scale};
 use crate::api::check::Facts;
@@ -71,7 +71,7 @@ fn known(name: &KindName) -> Option<(&'static Kind, &'static Version)> {
 /// The kind whose objects are stored under this name, if it is ours.
 fn stored_under(name: &ResourceName) -> Option<&'static Kind> {
     let ResourceName { group, version: _, resource } = name;
-    kinds::ALL.into_iter().find(|kind| kind.group == group && plural(kind) == *resource)
+    kinds::ALL.into_iter().find(|kind| kind.group == group && kind.plural() == *resource)
 }
 
 /// An object of ours that comes to be, or to be another.

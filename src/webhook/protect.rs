@@ -5,7 +5,7 @@
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use super::admit::{OLD_OBJECT, object};
-use super::review::answer::{Refusal, Ruling, plural};
+use super::review::answer::{Refusal, Ruling};
 use super::review::{Admission, text_at};
 use crate::api::kinds::Kind;
 use crate::api::names::{CLEANERS, PROTECTED_ANNOTATION};
@@ -28,7 +28,7 @@ pub(crate) fn ruling(asked: &Admission<'_>, kind: &Kind) -> Result<Ruling, Refus
         "it is protected from deletion; to take the protection away: kubectl annotate --namespace \
          {} {}.{} {name} {PROTECTED_ANNOTATION}-",
         asked.namespace,
-        plural(kind),
+        kind.plural(),
         kind.group,
     );
     Err(Refusal::forbidden(kind, name, &why))

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::admit::{OBJECT, OLD_OBJECT, object};
-use super::review::answer::{Refusal, Ruling, plural};
+use super::review::answer::{Refusal, Ruling};
 use super::review::{Admission, text_at};
 use crate::api::check::release::Abilities;
 use crate::api::check::{Facts, Fault, Verdict, Violation, check};
@@ -66,7 +66,7 @@ fn asleep(asked: &Admission<'_>, kind: &'static Kind, number: &Value) -> Option<
         "{version} cannot say whether the data is in memory, where 0 would lose it; scale through \
          {hub}: kubectl scale --namespace {} {}.{hub}.{} {} --replicas=0",
         asked.namespace,
-        plural(kind),
+        kind.plural(),
         kind.group,
         asked.name,
     );

@@ -5,7 +5,7 @@ use proptest::test_runner::TestCaseError;
 use quorate::api::convert::{ANNOTATION, MOST_BYTES};
 use serde_json::{Value, json};
 
-use super::generate::{self, Care, paths, remove, runner};
+use super::generate::{self, Care, claimed, remove, runner};
 use super::{bare, kind, leaves, objects, parts, same, tidied, to};
 
 /// What was kept of one object, or forged, and laid onto another: what that one says stays said.
@@ -67,17 +67,7 @@ fn no_worse(said: &Value, heard: &Value, unmoved: &Value) -> Result<(), TestCase
 
 /// An annotation that says the stranger's whole spec is what was kept, and more.
 fn forged(version: &str, stranger: &Value, how: u8) -> Value {
-    let mut section = serde_json::Map::new();
-    let mut found = Vec::new();
-    paths(stranger, "", &mut found);
-    let inside = |path: &String| path.starts_with("/spec/") || path.starts_with("/status/");
-    // A window of them: more than a few hundred entries are never ours, and read as none.
-    let inside: Vec<String> = found.into_iter().filter(inside).collect();
-    let skip = usize::from(how) * inside.len() / 256;
-    for path in inside.into_iter().skip(skip).take(60) {
-        let value = stranger.pointer(&path).cloned();
-        section.insert(path, if how.is_multiple_of(8) { json!([]) } else { json!([value]) });
-    }
+    let mut section = claimed(stranger, how);
     section.insert("/metadata/name".to_owned(), json!(["other"]));
     section.insert("/spec".to_owned(), json!([{}]));
     section.insert("nonsense".to_owned(), json!(7));

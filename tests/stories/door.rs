@@ -144,8 +144,7 @@ async fn create(story: &Story, kind: &Kind, object: &Value, query: &str) -> Resu
 
 fn collection(story: &Story, kind: &Kind, object: &Value) -> Result<String> {
     let api_version = object["apiVersion"].as_str().context("an apiVersion")?;
-    let plural = format!("{}s", kind.name.to_lowercase());
-    Ok(format!("/apis/{api_version}/namespaces/{}/{plural}", story.namespace))
+    Ok(format!("/apis/{api_version}/namespaces/{}/{}", story.namespace, kind.plural()))
 }
 
 async fn every_sample_is_taken_or_refused_by_kubectl_as_their_table_says(
@@ -194,10 +193,9 @@ async fn in_every_version(story: &Story, path: &str) -> Result<()> {
     let written: Value = serde_saphyr::from_str(&std::fs::read_to_string(path)?)?;
     let kind = written["kind"].as_str().and_then(kinds::named).context("a kind")?;
     let name = written["metadata"]["name"].as_str().context("a name")?;
-    let plural = format!("{}s", kind.name.to_lowercase());
     let mut as_hub = Vec::new();
     for version in kind.versions() {
-        let resource = format!("{plural}.{}.{}", version.name, kind.group);
+        let resource = format!("{}.{}.{}", kind.plural(), version.name, kind.group);
         let read = story.kubectl(&["get", &resource, name, "-o", "json"]).await?;
         let read: Value = serde_json::from_str(&read)?;
         ensure!(read["apiVersion"] == kind.api_version(version), "{}", read["apiVersion"]);

@@ -11,7 +11,7 @@ use quorate_harness::Story;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::wire::call;
+use super::wire::{call, created};
 
 const API: &str = "/apis/etcd.appdelivery.cncf.io";
 /// As many as the apiserver keeps busy with on two cores.
@@ -65,10 +65,7 @@ pub(super) struct Load {
 impl Load {
     /// Makes the object that is read, and begins.
     pub(super) async fn begin(story: &Story) -> Result<Self> {
-        let read = object("read");
-        let path = format!("{API}/v1alpha1/namespaces/{}/etcdclusters", story.namespace);
-        let made = call(&story.client, "POST", &path, "application/json", &read).await?;
-        ensure!(made.code == 201, "{} {}", made.code, made.body);
+        created(story, &object("read")).await?;
         let (tally, stop) = (Arc::new(Tally::default()), Arc::new(AtomicBool::new(false)));
         let mut workers = JoinSet::new();
         for number in 0..WORKERS {

@@ -13,7 +13,7 @@ use quorate_harness::{Disturbs, Story, tell};
 use serde_json::{Value, json};
 
 use super::installed::{counted, installed, leader};
-use super::wire::call;
+use super::wire::{self, call};
 
 const API: &str = "/apis/etcd.appdelivery.cncf.io";
 const DEFINITION: &str = "etcdclusters.etcd.appdelivery.cncf.io";
@@ -62,10 +62,7 @@ async fn created(story: &Story, number: usize) -> Result<()> {
         "metadata": {"name": format!("one-of-{number}")},
         "spec": {"replicas": 3, "version": "3.6.16", "options": {"snapshotCount": 20000}},
     });
-    let path = format!("{API}/v1/namespaces/{}/etcdclusters", story.namespace);
-    let answer = call(&story.client, "POST", &path, "application/json", &object).await?;
-    ensure!(answer.code == 201, "{} {}", answer.code, answer.body);
-    Ok(())
+    wire::created(story, &object).await.map(drop)
 }
 
 async fn listed(story: &Story) -> Result<usize> {

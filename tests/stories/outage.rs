@@ -10,10 +10,9 @@ use quorate_harness::{Disturbs, Story, audit, tell};
 use serde_json::{Value, json};
 
 use super::installed::{ACCOUNT, NAMESPACE, installed, leader, manifest, replicas, rolled_out};
-use super::wire::call;
+use super::wire::created;
 
 const DEFINITION: &str = "etcdclusters.etcd.appdelivery.cncf.io";
-const API: &str = "/apis/etcd.appdelivery.cncf.io";
 const DRAINS: Duration = Duration::from_mins(2);
 
 #[tokio::test(flavor = "multi_thread")]
@@ -25,7 +24,7 @@ async fn all_replicas_start_at_once_beside_an_object_that_only_they_can_read() -
                 "apiVersion": "etcd.appdelivery.cncf.io/v1alpha1", "kind": "EtcdCluster",
                 "metadata": {"name": "old"}, "spec": {"size": 3, "version": "3.6.16"},
             });
-            let made = story.client_created("v1alpha1", &old).await?;
+            let made = created(story, &old).await?;
             ensure!(made["spec"]["size"] == 3, "{made}");
             stored_in(story, "v1").await?;
             let mut etcd = story.control_plane().await?;
@@ -85,19 +84,6 @@ async fn stored_in(story: &Story, version: &str) -> Result<()> {
     Ok(())
 }
 
-trait Creates {
-    async fn client_created(&self, version: &str, object: &Value) -> Result<Value>;
-}
-
-impl Creates for Story {
-    async fn client_created(&self, version: &str, object: &Value) -> Result<Value> {
-        let path = format!("{API}/{version}/namespaces/{}/etcdclusters", self.namespace);
-        let answer = call(&self.client, "POST", &path, "application/json", object).await?;
-        ensure!(answer.code == 201, "{} {}", answer.code, answer.body);
-        Ok(answer.body)
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_definition_that_is_deleted_and_made_anew_is_trusted_again_and_nobody_crashes()
 -> Result<()> {
@@ -123,7 +109,7 @@ async fn a_definition_that_is_deleted_and_made_anew_is_trusted_again_and_nobody_
             });
             story
                 .wait_until("objects to be taken again", DRAINS, async || {
-                    let made = story.client_created("v1alpha1", &old).await;
+                    let made = created(story, &old).await;
                     made.map_err(|error| format!("{error:#}"))
                 })
                 .await?;
@@ -161,7 +147,7 @@ async fn rests(story: &Story) -> Result<()> {
         "apiVersion": "etcd.appdelivery.cncf.io/v1beta1", "kind": "EtcdCluster",
         "metadata": {"name": "still"}, "spec": {"size": 3, "version": "3.6.16"},
     });
-    story.client_created("v1beta1", &object).await?;
+    created(story, &object).await?;
     tokio::time::sleep(Duration::from_secs(20)).await;
     let mark = audit::mark(&story.places)?;
     tokio::time::sleep(Duration::from_mins(1)).await;

@@ -1,9 +1,10 @@
 //! Calls to the apiserver as they are on the wire: what was sent, the code, the body, the warnings.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use http_body_util::BodyExt;
 use kube::Client;
 use kube::client::Body;
+use quorate_harness::Story;
 use serde_json::Value;
 
 /// An answer of the apiserver.
@@ -40,4 +41,13 @@ fn words(header: &str) -> String {
     let inner = header.split_once('"').map_or(header, |(_, rest)| rest);
     let inner = inner.strip_suffix('"').unwrap_or(inner);
     inner.replace("\\\"", "\"").replace("\\\\", "\\")
+}
+
+/// Creates an EtcdCluster through the version that it is written in, and answers with it.
+pub(super) async fn created(story: &Story, object: &Value) -> Result<Value> {
+    let api_version = object["apiVersion"].as_str().context("an apiVersion")?;
+    let path = format!("/apis/{api_version}/namespaces/{}/etcdclusters", story.namespace);
+    let answer = call(&story.client, "POST", &path, "application/json", object).await?;
+    ensure!(answer.code == 201, "{} {}", answer.code, answer.body);
+    Ok(answer.body)
 }

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use super::Tally;
 use super::cluster::{Answer, BINDINGS, Cluster};
-use super::dice::Dice;
 use crate::api::grants::Grants;
 use crate::api::moment::Moment;
+use crate::api::walk::Dice;
 use crate::api::{kinds, names};
 use crate::grants::complain::{Word, complain};
 use crate::grants::decide::{Act, Step, decide};

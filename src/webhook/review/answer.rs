@@ -108,7 +108,7 @@ impl Refusal {
 
     /// Something that may not be done to an object.
     pub(crate) fn forbidden(kind: &Kind, name: &str, why: &str) -> Self {
-        let (resource, group) = (plural(kind), kind.group.to_owned());
+        let (resource, group) = (kind.plural(), kind.group.to_owned());
         let message = format!("{resource}.{group} {name:?} is forbidden: {why}");
         let details = Details { name: name.to_owned(), group, kind: resource, causes: Vec::new() };
         Self { details: Some(Box::new(details)), ..Self::new(403, "Forbidden", message) }
@@ -146,11 +146,6 @@ fn cause(violation: &Violation) -> Cause {
     let rest = whole.strip_prefix(&field).and_then(|rest| rest.strip_prefix(": "));
     let message = rest.unwrap_or(&whole).to_owned();
     Cause { reason: violation.fault.reason(), message, field }
-}
-
-/// What a kind's objects are stored under.
-pub(crate) fn plural(kind: &Kind) -> String {
-    format!("{}s", kind.name.to_ascii_lowercase())
 }
 
 #[derive(Serialize)]
@@ -202,18 +197,6 @@ pub(crate) fn written(uid: &str, ruling: &Ruling) -> Result<Vec<u8>, serde_json:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::crd;
-    use crate::api::kinds;
-
-    #[test]
-    fn a_kinds_plural_is_the_one_in_its_definition() {
-        let definitions = crd::all();
-        assert_eq!(definitions.len(), kinds::ALL.len());
-        for definition in definitions {
-            let names = definition.spec.names;
-            assert_eq!(plural(kinds::named(&names.kind).unwrap()), names.plural);
-        }
-    }
 
     #[test]
     fn no_more_warnings_are_sent_than_are_passed_on() {
