@@ -11,6 +11,7 @@ mod deployment;
 mod kustomize;
 mod labels;
 mod namespace;
+mod people;
 pub mod rights;
 mod service;
 mod webhooks;
@@ -151,5 +152,7 @@ fn access(namespace: &str) -> Result<Vec<String>, Unwritable> {
         cluster_role(names::WEBHOOKS_ROLE, Scope::Webhooks)?,
         bound(names::WEBHOOKS_ROLE)?,
         cluster_role(names::NAMESPACE_ROLE, Scope::GrantedNamespace)?,
+        document(&people::view())?,
+        document(&people::edit())?,
     ])
 }

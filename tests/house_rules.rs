@@ -61,6 +61,7 @@ const PURE: &[&str] = &[
     "webhook/contain",
     "webhook/convert",
     "webhook/desk",
+    "webhook/owners",
     "webhook/protect",
     "webhook/review",
     "webhook/scale",
@@ -68,6 +69,7 @@ const PURE: &[&str] = &[
     "webhook/serve/displace",
     "webhook/serve/limits",
     "webhook/weight",
+    "webhook/withdraw",
 ];
 const FENCE: &str = "#![deny(clippy::disallowed_types, clippy::disallowed_methods)]";
 /// Words of code that do not belong into a pure room.

@@ -59,6 +59,10 @@ pub const CLEANERS: [&str; 3] = [
 pub const WEBHOOKS_ROLE: &str = "quorate-webhooks";
 /// The `ClusterRole` with what the operator may do in a namespace that has objects of ours.
 pub const NAMESPACE_ROLE: &str = "quorate-namespace";
+/// The `ClusterRole` that lets people look at our kinds.
+pub const VIEW_ROLE: &str = "quorate-view";
+/// The `ClusterRole` that lets people change our kinds.
+pub const EDIT_ROLE: &str = "quorate-edit";
 /// The `RoleBinding` that grants it in such a namespace. It is not called like the operator's own
 /// one: the operator may delete bindings of this name, and must never take its own rights away.
 pub const GRANT: &str = "quorate-namespace";

@@ -240,6 +240,12 @@ pub(super) fn by_group(word: impl Fn(&Kind) -> Option<String>) -> Vec<(&'static 
     groups
 }
 
+/// Whether the number of replicas of a kind can be set alone.
+pub(super) fn has_scale(kind: &Kind) -> bool {
+    let versions = kind.hub().definition().spec.versions;
+    versions.iter().any(|it| it.subresources.as_ref().is_some_and(|it| it.scale.is_some()))
+}
+
 fn texts(list: &[&str]) -> Vec<String> {
     list.iter().map(|text| (*text).to_owned()).collect()
 }

@@ -12,7 +12,6 @@ use k8s_openapi::api::admissionregistration::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use super::{labels, rights};
-use crate::api::kinds::Kind;
 use crate::api::names;
 
 /// The API server waits for as long as this before it calls a webhook failed. An answer takes
@@ -30,23 +29,33 @@ const SCOPE: &str = "Namespaced";
 
 /// Fills in what is not said, and brings back what an older version cannot say.
 pub(super) fn mutating(namespace: &str) -> MutatingWebhookConfiguration {
+    let webhook = |word, rules, conditions| MutatingWebhook {
+        name: name(word),
+        client_config: client(namespace, names::MUTATE_PATH),
+        rules: Some(rules),
+        match_conditions: conditions,
+        match_policy: Some(MATCH_POLICY.to_owned()),
+        namespace_selector: Some(LabelSelector::default()),
+        object_selector: Some(LabelSelector::default()),
+        failure_policy: Some(FAILURE_POLICY.to_owned()),
+        // What another webhook adds afterwards may want a default as well.
+        reinvocation_policy: Some("IfNeeded".to_owned()),
+        side_effects: SIDE_EFFECTS.to_owned(),
+        timeout_seconds: Some(TIMEOUT_SECONDS),
+        admission_review_versions: vec![REVIEW_VERSION.to_owned()],
+    };
     MutatingWebhookConfiguration {
         metadata: labels::without_namespace(names::WEBHOOK_CONFIGURATION),
-        webhooks: Some(vec![MutatingWebhook {
-            name: name("default"),
-            client_config: client(namespace, names::MUTATE_PATH),
-            rules: Some(rules(&["CREATE", "UPDATE"], objects())),
-            match_conditions: Some(vec![changed()]),
-            match_policy: Some(MATCH_POLICY.to_owned()),
-            namespace_selector: Some(LabelSelector::default()),
-            object_selector: Some(LabelSelector::default()),
-            failure_policy: Some(FAILURE_POLICY.to_owned()),
-            // What another webhook adds afterwards may want a default as well.
-            reinvocation_policy: Some("IfNeeded".to_owned()),
-            side_effects: SIDE_EFFECTS.to_owned(),
-            timeout_seconds: Some(TIMEOUT_SECONDS),
-            admission_review_versions: vec![REVIEW_VERSION.to_owned()],
-        }]),
+        webhooks: Some(vec![
+            webhook(
+                "default",
+                rules(&["CREATE", "UPDATE"], objects()),
+                Some(vec![changed_or_withdrawn()]),
+            ),
+            // Nothing is filled in there. A number that is too large is refused here, because the
+            // schema is asked before a validator is, and says a bound and no way out.
+            webhook("bound", rules(&["UPDATE"], scales()), None),
+        ]),
     }
 }
 
@@ -122,23 +131,38 @@ fn objects() -> Vec<(&'static str, Vec<String>)> {
 
 /// Their scale, if they have one: a request for it calls no webhook of the objects themselves.
 fn scales() -> Vec<(&'static str, Vec<String>)> {
-    rights::by_group(|kind| has_scale(kind).then(|| format!("{}/scale", kind.plural())))
-}
-
-fn has_scale(kind: &Kind) -> bool {
-    let versions = kind.hub().definition().spec.versions;
-    versions.iter().any(|it| it.subresources.as_ref().is_some_and(|it| it.scale.is_some()))
+    rights::by_group(|kind| rights::has_scale(kind).then(|| format!("{}/scale", kind.plural())))
 }
 
 /// Controllers and people change labels, annotations and finalizers all the time; there is nothing
 /// to say to that. In an older version we are always asked, because a request may come without the
 /// annotation that carries what the version cannot say, or with a forged one.
 fn changed() -> MatchCondition {
+    condition("changes-the-spec-or-is-in-an-older-version", is_changed())
+}
+
+fn is_changed() -> String {
+    format!(
+        "request.operation != 'UPDATE' || request.requestKind.version != '{HUB}' || \
+         !has(object.spec) || !has(oldObject.spec) || object.spec != oldObject.spec"
+    )
+}
+
+/// A server-side apply that withdraws a field may leave the spec as it was: while another manager
+/// speaks an older version, the API server brings the field back. Then only the list of what the
+/// applier owns has changed.
+fn changed_or_withdrawn() -> MatchCondition {
+    let changed = is_changed();
     condition(
-        "changes-the-spec-or-is-in-an-older-version",
+        "changes-the-spec-or-what-is-applied-or-is-in-an-older-version",
         format!(
-            "request.operation != 'UPDATE' || request.requestKind.version != '{HUB}' || \
-             !has(object.spec) || !has(oldObject.spec) || object.spec != oldObject.spec"
+            "{changed} || has(request.options) && has(request.options.fieldManager) && \
+             has(object.metadata.managedFields) && has(oldObject.metadata.managedFields) && \
+             oldObject.metadata.managedFields.exists(before, before.operation == 'Apply' && \
+             has(before.manager) && before.manager == request.options.fieldManager && \
+             !object.metadata.managedFields.exists(after, after.operation == 'Apply' && \
+             has(after.manager) && after.manager == before.manager && \
+             has(after.fieldsV1) && has(before.fieldsV1) && after.fieldsV1 == before.fieldsV1))"
         ),
     )
 }

@@ -15,6 +15,7 @@ use serde_json::value::RawValue;
 use super::carry::Edit;
 use super::review::answer::{Refusal, Ruling};
 use super::review::{Admission, KindName, Operation, ResourceName, text_at, tree};
+use super::withdraw::without_withdrawn;
 use super::{protect, scale};
 use crate::api::check::Facts;
 use crate::api::check::release::Abilities;
@@ -26,24 +27,25 @@ const SCALE: &str = "scale";
 
 /// Fills in what is not said, and keeps what could not be said.
 pub(crate) fn mutate(asked: &Admission<'_>, now: Timestamp) -> Ruling {
-    match asked.operation {
-        Operation::Create | Operation::Update if asked.sub_resource.is_empty() => {}
-        Operation::Create | Operation::Update | Operation::Delete | Operation::Else => {
-            return Ruling::UNTOUCHED;
+    let ruling = match (asked.operation, asked.sub_resource.as_str()) {
+        (Operation::Update, SCALE) => scaled(asked, now).map(Ruling::without_warnings),
+        (Operation::Create | Operation::Update, "") => match known(&asked.kind) {
+            Some((kind, version)) => {
+                Case::read(asked, kind, version).and_then(|case| mutate::ruling(case, now))
+            }
+            None => Ok(Ruling::UNTOUCHED),
+        },
+        (Operation::Create | Operation::Update | Operation::Delete | Operation::Else, _) => {
+            Ok(Ruling::UNTOUCHED)
         }
-    }
-    let Some((kind, version)) = known(&asked.kind) else { return Ruling::UNTOUCHED };
-    let case = Case::read(asked, kind, version);
-    case.and_then(|case| mutate::ruling(&case, now)).unwrap_or_else(Ruling::from)
+    };
+    ruling.unwrap_or_else(Ruling::from)
 }
 
 /// Says whether an object may be, or may go.
 pub(crate) fn validate(asked: &Admission<'_>, now: Timestamp) -> Ruling {
     let ruling = match (asked.operation, asked.sub_resource.as_str()) {
-        (Operation::Update, SCALE) => match stored_under(&asked.resource) {
-            Some(kind) => scale::ruling(asked, kind, now),
-            None => Ok(Ruling::UNTOUCHED),
-        },
+        (Operation::Update, SCALE) => scaled(asked, now),
         (Operation::Create | Operation::Update, "") => match known(&asked.kind) {
             Some((kind, version)) => {
                 Case::read(asked, kind, version).and_then(|case| validate::ruling(&case, now))
@@ -59,6 +61,14 @@ pub(crate) fn validate(asked: &Admission<'_>, now: Timestamp) -> Ruling {
         }
     };
     ruling.unwrap_or_else(Ruling::from)
+}
+
+/// Judges a number of replicas that comes alone.
+fn scaled(asked: &Admission<'_>, now: Timestamp) -> Result<Ruling, Refusal> {
+    match stored_under(&asked.resource) {
+        Some(kind) => scale::ruling(asked, kind, now),
+        None => Ok(Ruling::UNTOUCHED),
+    }
 }
 
 /// The kind and the version that a review names, if they are ours.
@@ -82,6 +92,8 @@ struct Case<'a> {
     /// Whether the object came in the hub's version, so that it can be patched.
     in_hub: bool,
     name: &'a str,
+    /// By which name the sender owns what they write.
+    manager: &'a str,
     /// The object as it shall be, in the hub's version.
     new: Value,
     /// The object as it was, in the hub's version.
@@ -115,9 +127,15 @@ impl<'a> Case<'a> {
             written: written.map_or(came_in, |(_, version)| version),
             in_hub: came_in.name == hub.name,
             name: &asked.name,
+            manager: &asked.options.field_manager,
             new: read(asked.object, OBJECT)?,
             old,
         })
+    }
+
+    /// The object without what its applier withdrew, if anything came back that should not.
+    fn without_withdrawn(&self) -> Option<Value> {
+        without_withdrawn(self.kind, self.old.as_ref()?, &self.new, self.manager)
     }
 
     /// What the checks need to know.

@@ -81,6 +81,9 @@ pub(crate) struct Admission<'a> {
     pub(crate) namespace: String,
     #[serde(deserialize_with = "leniently")]
     pub(crate) user_info: UserInfo,
+    /// What was asked for besides.
+    #[serde(deserialize_with = "leniently")]
+    pub(crate) options: Options,
     #[serde(borrow)]
     pub(crate) object: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -110,6 +113,15 @@ pub(crate) struct ResourceName {
 #[serde(default)]
 pub(crate) struct UserInfo {
     pub(crate) username: String,
+}
+
+/// What a request asks for besides.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Options {
+    /// By which name the sender owns what they write.
+    #[serde(deserialize_with = "leniently")]
+    pub(crate) field_manager: String,
 }
 
 /// What is to be done.

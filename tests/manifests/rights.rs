@@ -11,9 +11,14 @@ use serde_json::{Value, json};
 use super::tables::{code, rows_below};
 use super::{named, object, objects, root};
 
-/// Every rule of every role that is installed, with the role.
+/// The roles that are for people.
+const PEOPLE: [&str; 2] = [names::VIEW_ROLE, names::EDIT_ROLE];
+
+/// Every rule of every role that is the operator's, with the role.
 fn rules() -> Vec<(&'static Value, &'static Value)> {
-    let is_role = |it: &&Value| it["kind"] == "Role" || it["kind"] == "ClusterRole";
+    let is_for_people = |it: &Value| PEOPLE.iter().any(|role| it["metadata"]["name"] == *role);
+    let is_role =
+        |it: &&Value| (it["kind"] == "Role" || it["kind"] == "ClusterRole") && !is_for_people(it);
     let of_role = |role: &'static Value| {
         let list = role["rules"].as_array().unwrap();
         list.iter().map(move |rule| (role, rule))
@@ -69,6 +74,40 @@ fn the_operator_has_exactly_these_rights() {
         rule(names::APP_GROUP, &["exampleapps/status"], &[], &["patch"]),
     ]);
     assert_eq!(named("ClusterRole", "quorate-namespace")["rules"], namespace);
+}
+
+#[test]
+fn people_may_do_with_our_kinds_what_they_may_do_with_everything_else() {
+    let joins = |role: &str, others: &[&str]| {
+        let labels = named("ClusterRole", role)["metadata"]["labels"].to_string();
+        for other in ["view", "edit", "admin"] {
+            let label = format!("\"rbac.authorization.k8s.io/aggregate-to-{other}\":\"true\"");
+            assert_eq!(labels.contains(&label), others.contains(&other), "{role} {other}");
+        }
+    };
+    joins(names::VIEW_ROLE, &["view"]);
+    joins(names::EDIT_ROLE, &["edit", "admin"]);
+    let etcd = ["etcdclusters", "etcdmembers", "etcdbackups", "etcdrestores"];
+    let read = ["get", "list", "watch"];
+    let view = json!([
+        rule(names::ETCD_GROUP, &etcd, &[], &read),
+        rule(names::APP_GROUP, &["exampleapps"], &[], &read),
+    ]);
+    assert_eq!(named("ClusterRole", names::VIEW_ROLE)["rules"], view);
+    let write = ["create", "update", "patch", "delete", "deletecollection"];
+    let scale = ["get", "update", "patch"];
+    let edit = json!([
+        rule(names::ETCD_GROUP, &["etcdclusters", "etcdbackups", "etcdrestores"], &[], &write),
+        rule(names::APP_GROUP, &["exampleapps"], &[], &write),
+        rule(names::ETCD_GROUP, &["etcdclusters/scale"], &[], &scale),
+        rule(names::APP_GROUP, &["exampleapps/scale"], &[], &scale),
+    ]);
+    assert_eq!(named("ClusterRole", names::EDIT_ROLE)["rules"], edit);
+    // Nobody is bound here: Kubernetes adds them to roles that are bound.
+    let bindings = objects().iter().filter(|it| it["kind"] == "ClusterRoleBinding");
+    for binding in bindings {
+        assert!(!PEOPLE.iter().any(|role| binding["roleRef"]["name"] == *role), "{binding}");
+    }
 }
 
 #[test]

@@ -13,8 +13,13 @@ use super::object;
 
 const MUTATING: &str = "MutatingWebhookConfiguration";
 const VALIDATING: &str = "ValidatingWebhookConfiguration";
-const WEBHOOKS: [(&str, &str); 4] =
-    [(MUTATING, "default"), (VALIDATING, "check"), (VALIDATING, "scale"), (VALIDATING, "protect")];
+const WEBHOOKS: [(&str, &str); 5] = [
+    (MUTATING, "default"),
+    (MUTATING, "bound"),
+    (VALIDATING, "check"),
+    (VALIDATING, "scale"),
+    (VALIDATING, "protect"),
+];
 
 fn webhook(word: &str) -> Value {
     let (kind, _) = WEBHOOKS.into_iter().find(|(_, it)| *it == word).unwrap();
@@ -79,6 +84,7 @@ fn the_rules_name_our_kinds_in_the_hub_version_and_nothing_else() {
     for (word, operations, resources) in [
         ("default", json!(["CREATE", "UPDATE"]), plurals),
         ("check", json!(["CREATE", "UPDATE"]), plurals),
+        ("bound", json!(["UPDATE"]), scales),
         ("scale", json!(["UPDATE"]), scales),
         ("protect", json!(["DELETE"]), plurals),
     ] {
@@ -192,6 +198,34 @@ fn an_update_in_an_older_version_is_always_seen() {
 }
 
 #[test]
+fn an_apply_that_owns_other_fields_than_before_is_seen_though_the_spec_is_what_it_was() {
+    let with = |owners: &Value| {
+        let metadata = json!({"name": "main", "managedFields": owners});
+        json!({"metadata": metadata, "spec": {"replicas": 3}})
+    };
+    let entry = |manager: &str, operation: &str, fields: Value| json!({"manager": manager, "operation": operation, "fieldsV1": {"f:spec": fields}});
+    let mine = |fields| entry("me", "Apply", fields);
+    let other = entry("other", "Update", json!({"f:replicas": {}}));
+    let asked = |manager: &str, old: Value, new: Value| {
+        let mut request = request("UPDATE", "v1", &with(&old), &with(&new));
+        request["request"]["options"] = json!({"fieldManager": manager});
+        is_called("default", &request)
+    };
+    let (all, fewer) = (mine(json!({"f:a": {}, "f:b": {}})), mine(json!({"f:a": {}})));
+    assert!(asked("me", json!([all, other]), json!([fewer, other])));
+    assert!(asked("me", json!([all, other]), json!([other])), "nothing of theirs is left");
+    assert!(!asked("me", json!([all, other]), json!([other, all])), "nothing of theirs changed");
+    assert!(
+        !asked("other", json!([all, other]), json!([all])),
+        "who only updates withdraws nothing"
+    );
+    assert!(!asked("me", json!([other]), json!([other, all])), "who comes withdraws nothing");
+    // Whoever is nameless, or says nothing of fields, is passed over.
+    let nameless = json!({"operation": "Apply"});
+    assert!(!asked("me", json!([nameless]), json!([nameless])));
+}
+
+#[test]
 fn an_object_that_is_being_deleted_is_not_checked_but_still_carried() {
     let going = json!({
         "metadata": {"name": "main", "deletionTimestamp": "2026-01-31T12:00:00Z"},
@@ -237,5 +271,7 @@ fn only_what_is_protected_asks_before_it_is_deleted() {
 #[test]
 fn every_request_for_a_scale_is_seen() {
     // A 0 is left out of a Scale, so a condition over the number would fail on it.
-    assert_eq!(webhook("scale")["matchConditions"], Value::Null);
+    for word in ["bound", "scale"] {
+        assert_eq!(webhook(word)["matchConditions"], Value::Null, "{word}");
+    }
 }

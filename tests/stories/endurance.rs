@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Secret;
@@ -18,6 +18,8 @@ use super::load::{Load, Tally};
 /// The life of an authority is over in a minute and a half, so that a story sees several.
 pub(super) const QUICK: [&str; 3] =
     ["--webhook-ca-lifetime=80s", "--webhook-leaf-lifetime=20s", "--webhook-settle=3s"];
+/// The kubelet sees an end at once, and kube-proxy learns of it; until then calls may go to the dead.
+const KNOWN_TO_BE_DEAD: Duration = Duration::from_secs(10);
 const CALLS: usize = 10_000;
 const LONG: Duration = Duration::from_mins(8);
 
@@ -59,13 +61,20 @@ async fn when_a_replica_is_killed_only_calls_on_it_fail_and_they_succeed_when_tr
         installed_with(story, &QUICK, async || {
             let load = Load::begin(story).await?;
             let mut phases = Phases::default();
+            let mut kills = Vec::new();
             for _ in 0..4 {
                 phases.next(story).await?;
-                kill(story).await?;
+                story.kill_pod(&leader(story).await?)?;
+                kills.push(Instant::now());
             }
             let tally = load.until(2_000, LONG).await?;
             tell_tally(&tally, "leader killed four times");
             ensure!(tally.lost.load(Ordering::Relaxed) == 0, "{}", tally.words());
+            for failure in tally.times() {
+                let after = |kill: &Instant| failure.saturating_duration_since(*kill);
+                let near = kills.iter().any(|it| *it <= failure && after(it) < KNOWN_TO_BE_DEAD);
+                ensure!(near, "a call failed while everybody lived: {}", tally.words());
+            }
             Ok(())
         })
         .await
@@ -130,15 +139,5 @@ async fn leave(story: &Story, leads: bool) -> Result<()> {
     if leads {
         another_leader(story, &leader).await?;
     }
-    rolled_out(story).await
-}
-
-/// The leader's process is killed, without a word.
-async fn kill(story: &Story) -> Result<()> {
-    let leader = leader(story).await?;
-    let line =
-        ["-n", NAMESPACE, "delete", "pod", &leader.name_any(), "--grace-period=0", "--force"];
-    story.admin.run(&line).await?;
-    another_leader(story, &leader).await?;
     rolled_out(story).await
 }

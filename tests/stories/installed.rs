@@ -8,6 +8,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
+use quorate::api::names;
 use quorate_harness::{Story, catalog};
 
 pub(super) const NAMESPACE: &str = "quorate-system";
@@ -34,11 +35,38 @@ pub(super) async fn installed_with(
 ) -> Result<()> {
     installed_from(story, &["--filename", &manifest()?], async || {
         if !args.is_empty() {
-            told(story, args).await?;
+            begun_anew(story, args).await?;
         }
         then().await
     })
     .await
+}
+
+/// Starts all replicas with more arguments, and lets them make their authorities anew: those that are there keep the
+/// life that they were made with.
+async fn begun_anew(story: &Story, args: &[&str]) -> Result<()> {
+    ended(story).await?;
+    story.admin.run(&["-n", NAMESPACE, "delete", "secret", names::WEBHOOK_CA_SECRET]).await?;
+    told(story, args).await?;
+    begun(story).await
+}
+
+/// Ends all replicas. One that is on its way out still answers, so the last moment of each is waited for.
+pub(super) async fn ended(story: &Story) -> Result<()> {
+    scaled(story, "--replicas=0").await?;
+    let all = ["pod", "--selector=app.kubernetes.io/name=quorate", "--timeout=60s"];
+    let wait = ["-n", NAMESPACE, "wait", "--for=delete"];
+    story.admin.run(&[&wait[..], &all].concat()).await.map(drop)
+}
+
+/// Starts all replicas at once.
+pub(super) async fn begun(story: &Story) -> Result<()> {
+    scaled(story, "--replicas=2").await?;
+    rolled_out(story).await
+}
+
+async fn scaled(story: &Story, replicas: &str) -> Result<()> {
+    story.admin.run(&["-n", NAMESPACE, "scale", "deployment/quorate", replicas]).await.map(drop)
 }
 
 /// The same from another source, such as an overlay.
@@ -89,13 +117,15 @@ pub(super) async fn rolled_out(story: &Story) -> Result<()> {
 async fn uninstalled(story: &Story) -> Result<()> {
     let kinds = "etcdclusters,etcdmembers,etcdbackups,etcdrestores,exampleapps";
     let all = ["delete", kinds, "--all-namespaces", "--all", "--timeout=60s"];
+    // A story may have ended while nobody ran.
+    let begun = begun(story).await;
     let objects = story.admin.run(&all).await;
     let manifest = manifest()?;
     story
         .admin
         .run(&["delete", "--filename", &manifest, "--timeout=90s", "--ignore-not-found"])
         .await?;
-    objects.map(drop)
+    begun.and(objects.map(drop))
 }
 
 /// The replicas that are not on their way out.

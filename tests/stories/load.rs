@@ -1,9 +1,9 @@
 //! A stream of admissions and conversions that runs beside a story, and what became of each of them.
 #![expect(clippy::indexing_slicing, reason = "JSON that is not there reads as null")]
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use kube::Client;
@@ -31,10 +31,23 @@ pub(super) struct Tally {
     pub(super) failed: AtomicUsize,
     /// Calls that failed to the last.
     pub(super) lost: AtomicUsize,
-    words: std::sync::Mutex<Vec<String>>,
+    words: Mutex<Vec<String>>,
+    times: Mutex<Vec<Instant>>,
 }
 
 impl Tally {
+    /// When calls failed at first.
+    pub(super) fn times(&self) -> Vec<Instant> {
+        self.times.lock().map(|all| all.clone()).unwrap_or_default()
+    }
+
+    fn note_time(&self) {
+        self.failed.fetch_add(1, Ordering::Relaxed);
+        if let Ok(mut all) = self.times.lock() {
+            all.push(Instant::now());
+        }
+    }
+
     fn note(&self, words: String) {
         if let Ok(mut all) = self.words.lock()
             && all.len() < 10
@@ -152,7 +165,7 @@ impl Worker {
                 return Ok(true);
             }
             if attempt == 0 {
-                self.tally.failed.fetch_add(1, Ordering::Relaxed);
+                self.tally.note_time();
             }
             self.tally.note(format!("{method} {}: {}", answer.code, answer.body["message"]));
             tokio::time::sleep(RETRY_PAUSE).await;

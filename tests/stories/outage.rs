@@ -3,63 +3,94 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use quorate_harness::{Disturbs, Story, audit, tell};
 use serde_json::{Value, json};
 
-use super::installed::{ACCOUNT, NAMESPACE, installed, leader, manifest, replicas, rolled_out};
+use super::installed::{ACCOUNT, begun, ended, installed, leader, manifest, replicas};
 use super::wire::created;
 
 const DEFINITION: &str = "etcdclusters.etcd.appdelivery.cncf.io";
+const SAMPLE: &str = "deploy/samples/etcdcluster-v1alpha1.yaml";
+const NAME: &str = "example-etcd-cluster";
 const DRAINS: Duration = Duration::from_mins(2);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn all_replicas_start_at_once_beside_an_object_that_only_they_can_read() -> Result<()> {
+async fn objects_that_only_the_replicas_can_read_wait_for_them_and_a_namespace_drains_by_itself()
+-> Result<()> {
     tell("outage", Disturbs::Everything, async |story| {
-        installed(story, async || {
-            stored_in(story, "v1alpha1").await?;
-            let old = json!({
-                "apiVersion": "etcd.appdelivery.cncf.io/v1alpha1", "kind": "EtcdCluster",
-                "metadata": {"name": "old"}, "spec": {"size": 3, "version": "3.6.16"},
-            });
-            let made = created(story, &old).await?;
-            ensure!(made["spec"]["size"] == 3, "{made}");
-            stored_in(story, "v1").await?;
-            let mut etcd = story.control_plane().await?;
-            let key =
-                format!("/registry/etcd.appdelivery.cncf.io/etcdclusters/{}/old", story.namespace);
-            let bytes = etcd.get(&key).await?.context("it is not stored")?;
-            ensure!(
-                String::from_utf8_lossy(&bytes).contains("v1alpha1"),
-                "it is not stored as it was"
-            );
-
-            scale(story, 0).await?;
-            story
-                .wait_until("every replica to be gone", DRAINS, async || {
-                    let left = replicas(story).await.map_err(|error| format!("{error:#}"))?.len();
-                    if left == 0 { Ok(()) } else { Err(format!("{left} are left")) }
-                })
-                .await?;
-            // All start at once, with an object of ours that only they can read.
-            scale(story, 2).await?;
-            rolled_out(story).await?;
-            leader(story).await?;
-            let read = story.kubectl(&["get", "etcdclusters", "old", "-o", "json"]).await?;
-            let read: Value = serde_json::from_str(&read)?;
-            ensure!(read["spec"]["replicas"] == 3, "{read}");
-            Ok(())
-        })
-        .await
+        let other = Leaving::namespace(story).await?;
+        let told = installed(story, async || outage(story, &other).await).await;
+        let gone = other.gone(story).await;
+        told.and(gone)
     })
     .await
 }
 
-async fn scale(story: &Story, replicas: usize) -> Result<()> {
-    let replicas = format!("--replicas={replicas}");
-    story.admin.run(&["-n", NAMESPACE, "scale", "deployment/quorate", &replicas]).await.map(drop)
+async fn outage(story: &Story, other: &Leaving) -> Result<()> {
+    stored_in(story, "v1alpha1").await?;
+    let sample = format!("{}/{SAMPLE}", env!("CARGO_MANIFEST_DIR"));
+    for namespace in [&story.namespace, &other.0] {
+        story.admin.run(&["-n", namespace, "apply", "--filename", &sample]).await?;
+    }
+    stored_in(story, "v1").await?;
+    let mut etcd = story.control_plane().await?;
+    let key = format!("/registry/etcd.appdelivery.cncf.io/etcdclusters/{}/{NAME}", story.namespace);
+    let bytes = etcd.get(&key).await?.context("it is not stored")?;
+    let text = String::from_utf8_lossy(&bytes);
+    ensure!(text.contains("v1alpha1"), "it is not stored as it was: {text}");
+
+    ended(story).await?;
+    other.held_up(story).await?;
+    // All start at once, with an object of ours that only they can read.
+    begun(story).await?;
+    leader(story).await?;
+    let read = story.kubectl(&["get", "etcdclusters", NAME, "-o", "json"]).await?;
+    let read: Value = serde_json::from_str(&read)?;
+    ensure!(read.pointer("/spec/replicas") == Some(&json!(3)), "{read}");
+    // Nobody does anything about the namespace.
+    let gone = format!("namespace/{}", other.0);
+    story.admin.run(&["wait", "--for=delete", &gone, "--timeout=120s"]).await.map(drop)
+}
+
+/// A namespace that is deleted while nobody can read what is in it.
+struct Leaving(String);
+
+impl Leaving {
+    async fn namespace(story: &Story) -> Result<Self> {
+        let name = format!("{}-leaves", story.namespace);
+        story.admin.run(&["create", "namespace", &name]).await?;
+        Ok(Self(name))
+    }
+
+    /// Deletes it, and sees that it says what it waits for.
+    async fn held_up(&self, story: &Story) -> Result<()> {
+        story.admin.run(&["delete", "namespace", &self.0, "--wait=false"]).await?;
+        let namespaces = Api::<Namespace>::all(story.client.clone());
+        let words = story
+            .wait_until("the namespace to say what it waits for", DRAINS, async || {
+                let found = namespaces.get(&self.0).await.map_err(|error| error.to_string())?;
+                let all = found.status.and_then(|status| status.conditions).unwrap_or_default();
+                let failure = all.into_iter().find(|condition| {
+                    condition.type_ == "NamespaceDeletionContentFailure"
+                        && condition.status == "True"
+                });
+                let failure = failure.ok_or_else(|| "it waits for nothing".to_owned())?;
+                Ok(failure.message.unwrap_or_default())
+            })
+            .await?;
+        ensure!(words.contains("conversion webhook"), "{words}");
+        Ok(())
+    }
+
+    /// Deletes it, if it is still there.
+    async fn gone(&self, story: &Story) -> Result<()> {
+        let line = ["delete", "namespace", &self.0, "--ignore-not-found", "--timeout=120s"];
+        story.admin.run(&line).await.map(drop)
+    }
 }
 
 /// Changes the version that the definition stores.

@@ -19,8 +19,8 @@ const MEMORY: &str = "1Gi";
 const RECREATE_ATTEMPTS: i32 = 3;
 const REPLACE_AFTER_SECONDS: i32 = 600;
 
-/// Fills in what is not said. On an update that leaves the size of the volumes out, they keep the
-/// size they had: a default must never shrink a volume.
+/// Fills in what is not said. On an update that leaves the volumes out, they stay what they were: a
+/// default must never shrink a volume, nor ask for another place for the data.
 pub fn defaults(spec: &mut EtcdClusterSpec, old: Option<&EtcdClusterSpec>) {
     spec.replicas.fill(REPLICAS);
     if let Some(Image { repository, pull_policy: _, pull_secrets: _ }) = spec.image.block() {
@@ -45,13 +45,11 @@ pub fn defaults(spec: &mut EtcdClusterSpec, old: Option<&EtcdClusterSpec>) {
 
 fn storage_defaults(storage: &mut Storage, old: Option<&Storage>) {
     let Storage { size, class_name: _, medium } = storage;
-    medium.fill(Medium::Disk);
-    let had = old.map(|old| old.size.clone()).filter(|size| matches!(size, Field::Known(_)));
+    let had = |old: Option<&Storage>| old.and_then(|old| old.medium.known().copied());
+    medium.fill(had(old).unwrap_or(Medium::Disk));
     let fresh = if *medium == Field::Known(Medium::Memory) { MEMORY } else { DISK };
-    match had {
-        Some(Field::Known(had)) => size.fill(had),
-        Some(Field::Absent | Field::Null | Field::Misfit(_)) | None => size.fill(fresh.into()),
-    }
+    let had = old.and_then(|old| old.size.known().cloned());
+    size.fill(had.unwrap_or_else(|| fresh.into()));
 }
 
 #[cfg(test)]
@@ -86,6 +84,15 @@ mod tests {
         let old = json!({"storage": {"size": "50Gi"}});
         let new = filled(&json!({}), Some(&old));
         assert_eq!(new["storage"]["size"], "50Gi");
+    }
+
+    #[test]
+    fn a_cluster_in_memory_stays_there_when_an_update_says_nothing_of_it() {
+        let old = json!({"storage": {"size": "2Gi", "medium": "Memory"}});
+        for silent in [json!({}), json!({"storage": {}})] {
+            let storage = &filled(&silent, Some(&old))["storage"];
+            assert_eq!(*storage, json!({"size": "2Gi", "medium": "Memory"}), "{silent}");
+        }
     }
 
     #[test]

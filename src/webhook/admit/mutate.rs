@@ -1,4 +1,5 @@
-//! The mutator: carries what could not be said, judges, and fills in what was not said.
+//! The mutator: drops what was withdrawn, carries what could not be said, judges, and fills in what
+//! was not said.
 //! Comes in: an object of ours that comes to be, or to be another. Goes out: a patch, or a refusal.
 //! May touch: the kinds of `api`.
 //! It refuses before the apiserver's own schema can: that one knows the rule, not the way out. Of the
@@ -14,12 +15,15 @@ use crate::api::convert::Unconvertible;
 use crate::webhook::review::answer::{Refusal, Ruling};
 
 /// Refuses the object, or makes it what it means.
-pub(super) fn ruling(case: &Case<'_>, now: Timestamp) -> Result<Ruling, Refusal> {
-    let meant = meant(case, now)?;
+pub(super) fn ruling(mut case: Case<'_>, now: Timestamp) -> Result<Ruling, Refusal> {
+    let before = parts(&case.new);
+    if let Some(without) = case.without_withdrawn() {
+        case.new = without;
+    }
+    let after = parts(&meant(&case, now)?);
     if !case.in_hub {
         return Ok(Ruling::UNTOUCHED);
     }
-    let (before, after) = (parts(&case.new), parts(&meant));
     Ok(Ruling::patched(json_patch::diff(&before, &after)))
 }
 

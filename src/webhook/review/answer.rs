@@ -46,6 +46,14 @@ impl Ruling {
         warnings.truncate(MOST_WARNINGS);
         Self::Allowed { patch: None, warnings }
     }
+
+    /// The same without a word: who is asked first must not say what who is asked last says again.
+    pub(crate) fn without_warnings(self) -> Self {
+        match self {
+            Self::Allowed { patch, warnings: _ } => Self::Allowed { patch, warnings: Vec::new() },
+            Self::Denied(refusal) => Self::Denied(refusal),
+        }
+    }
 }
 
 impl From<Refusal> for Ruling {

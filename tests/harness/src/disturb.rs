@@ -1,5 +1,5 @@
-//! Disturbances: a part or a pod's process stopped, a pod cut off. Each ends when its guard is dropped, so
-//! that a story that fails leaves no damage; what a killed one leaves, the next `up` mends.
+//! Disturbances: a part or a pod's process stopped, a pod's process killed, a pod cut off. Each that lasts ends when
+//! its guard is dropped, so that a story that fails leaves no damage; what a killed one leaves, the next `up` mends.
 
 use std::net::IpAddr;
 use std::process::Command;
@@ -54,6 +54,14 @@ impl Story {
     /// If the pod has no running process.
     pub fn stop_pod(&self, pod: &Pod) -> Result<Stopped> {
         stop(processes_of(pod)?)
+    }
+
+    /// Kills the processes of a pod's containers (SIGKILL), which the kubelet starts again.
+    ///
+    /// # Errors
+    /// If the pod has no running process.
+    pub fn kill_pod(&self, pod: &Pod) -> Result<()> {
+        processes_of(pod)?.iter().try_for_each(|process| process.signal(Signal::KILL))
     }
 
     /// Cuts a pod's network: to and from other pods, Services and the node.
