@@ -150,7 +150,7 @@ fn is_changed() -> String {
 
 /// A server-side apply that withdraws a field may leave the spec as it was: while another manager
 /// speaks an older version, the API server brings the field back. Then only the list of what the
-/// applier owns has changed.
+/// applier owns of the spec has changed.
 fn changed_or_withdrawn() -> MatchCondition {
     let changed = is_changed();
     condition(
@@ -160,9 +160,11 @@ fn changed_or_withdrawn() -> MatchCondition {
              has(object.metadata.managedFields) && has(oldObject.metadata.managedFields) && \
              oldObject.metadata.managedFields.exists(before, before.operation == 'Apply' && \
              has(before.manager) && before.manager == request.options.fieldManager && \
+             has(before.fieldsV1) && 'f:spec' in before.fieldsV1 && \
              !object.metadata.managedFields.exists(after, after.operation == 'Apply' && \
              has(after.manager) && after.manager == before.manager && \
-             has(after.fieldsV1) && has(before.fieldsV1) && after.fieldsV1 == before.fieldsV1))"
+             has(after.fieldsV1) && 'f:spec' in after.fieldsV1 && \
+             after.fieldsV1['f:spec'] == before.fieldsV1['f:spec']))"
         ),
     )
 }

@@ -133,7 +133,7 @@ impl<'a> Case<'a> {
         })
     }
 
-    /// The object without what its applier withdrew, if anything came back that should not.
+    /// The spec without what its applier withdrew, if anything came back that should not.
     fn without_withdrawn(&self) -> Option<Value> {
         without_withdrawn(self.kind, self.old.as_ref()?, &self.new, self.manager)
     }

@@ -13,58 +13,104 @@ use super::review::text_at;
 pub(super) type Path<'a> = Vec<&'a str>;
 
 /// Somebody who wrote fields of the spec, and the version that they wrote them in.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Owner<'a> {
     pub(super) api_version: &'a str,
     pub(super) fields: Fields<'a>,
     manager: &'a str,
-    applies_the_whole: bool,
+    operation: &'a str,
+    subresource: &'a str,
 }
 
 impl Owner<'_> {
     /// Whether these are the fields that `manager` sent by server-side apply.
     pub(super) fn is_applier(&self, manager: &str) -> bool {
-        self.applies_the_whole && self.manager == manager
+        self.manager == manager && self.operation == "Apply" && self.subresource.is_empty()
+    }
+
+    /// Whether both are the same owner, at two times.
+    fn is(&self, other: &Self) -> bool {
+        let Self { api_version, fields: _, manager, operation, subresource } = self;
+        (*manager, *operation) == (other.manager, other.operation)
+            && (*subresource, *api_version) == (other.subresource, other.api_version)
     }
 }
 
-/// All who own a part of the spec; nothing if one of them cannot be read.
-pub(super) fn owners(object: &Value) -> Option<Vec<Owner<'_>>> {
+/// The list of an object's owners.
+#[derive(Debug)]
+pub(super) struct Owners<'a> {
+    of_spec: Vec<Owner<'a>>,
+    /// The versions of all who own anything.
+    versions: Vec<&'a str>,
+}
+
+/// All who own a part of an object; nothing if one of them cannot be read, or if there are too many.
+pub(super) fn owners(object: &Value) -> Option<Owners<'_>> {
     let entries = object.pointer("/metadata/managedFields")?.as_array()?;
+    if entries.len() > MOST_OWNERS {
+        return None;
+    }
     let read = |entry| {
         let Some(spec) = fields(entry)?.get("f:spec") else { return Some(None) };
         Some(Some(Owner {
             api_version: text_at(entry, "/apiVersion"),
             fields: Fields(spec.as_object()?),
             manager: text_at(entry, "/manager"),
-            applies_the_whole: text_at(entry, "/operation") == "Apply"
-                && text_at(entry, "/subresource").is_empty(),
+            operation: text_at(entry, "/operation"),
+            subresource: text_at(entry, "/subresource"),
         }))
     };
     let all: Option<Vec<_>> = entries.iter().map(read).collect();
-    Some(all?.into_iter().flatten().collect())
+    Some(Owners {
+        of_spec: all?.into_iter().flatten().collect(),
+        versions: entries.iter().map(|entry| text_at(entry, "/apiVersion")).collect(),
+    })
 }
 
 fn fields(entry: &Value) -> Option<&Map<String, Value>> {
     entry.get("fieldsV1")?.as_object()
 }
 
+impl<'a> Owners<'a> {
+    /// Those who own a part of the spec.
+    pub(super) fn of_spec(&self) -> impl Iterator<Item = Owner<'a>> {
+        self.of_spec.iter().copied()
+    }
+
+    /// Whether anybody speaks another version than this: then the apiserver has looked at the object
+    /// in that one, too.
+    pub(super) fn speak_another_than(&self, api_version: &str) -> bool {
+        self.versions.iter().any(|it| *it != api_version)
+    }
+
+    /// Whether a server-side apply by `manager` can have made this list of that one. It gives the
+    /// manager another set of fields, and takes some from others at most.
+    pub(super) fn come_by_apply(&self, before: &Self, manager: &str) -> bool {
+        let mine = |all: &Self| all.of_spec().find(|owner| owner.is_applier(manager));
+        let (Some(was), Some(is)) = (mine(before), mine(self)) else { return false };
+        let mut others = self.of_spec().filter(|owner| !owner.is_applier(manager));
+        was.fields != is.fields
+            && others.all(|owner| {
+                let earlier = before.of_spec().find(|it| it.is(&owner));
+                earlier.is_some_and(|it| owner.fields.are_among(it.fields))
+            })
+    }
+}
+
 /// Some fields of a spec.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Fields<'a>(&'a Map<String, Value>);
 
 impl<'a> Fields<'a> {
-    /// Whether the field at `path` is among them, or a part of it, or a whole that it is a part of.
+    /// Whether the field at `path` is among them, or a part of it. A block alone is not what is in it.
     pub(super) fn touch(self, path: &[&str]) -> bool {
-        let mut here = self.0;
-        for step in path {
-            if here.is_empty() {
-                return true;
-            }
-            let Some(next) = here.get(*step).and_then(Value::as_object) else { return false };
-            here = next;
-        }
-        true
+        let step = |here: &'a Map<String, Value>, step: &&str| here.get(*step)?.as_object();
+        path.iter().try_fold(self.0, step).is_some()
+    }
+
+    /// Whether each of them is one of the others.
+    fn are_among(self, others: Fields<'_>) -> bool {
+        self.paths().iter().all(|path| others.touch(path))
     }
 
     /// The fields by name: every leaf, and every item of a list before what is in it.
@@ -75,6 +121,9 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// More owners than an object has. Each costs time, and whoever may write the list must not be able to
+/// buy much with one request.
+const MOST_OWNERS: usize = 64;
 /// What stands for the field itself, beside what is in it.
 const ITSELF: &str = ".";
 

@@ -1,25 +1,28 @@
 //! What an applier no longer says goes, in whichever version the others speak.
 //! Comes in: an object before and after a server-side apply, in the hub's version, and who applied.
-//! Goes out: the object without what they withdrew. May touch: conversion, `owners`.
+//! Goes out: the spec without what they withdrew. May touch: conversion, `owners`.
 //!
 //! The apiserver does this by itself while all speak one version. When one of the others speaks an
 //! older one, it prunes the object in that version, too, where everything that the version cannot say
 //! is in one annotation: the annotation stays, and what was withdrawn comes back with it. Who owns
 //! what is right nevertheless, and by that the rest is done here.
+//!
+//! A request does not tell that it is a server-side apply, and any update may rewrite the list of
+//! owners. So whatever an apply cannot have done to that list means that nothing was withdrawn: to
+//! leave a field is a nuisance, to take one that nobody gave up is a loss.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
-use serde_json::Value;
+use std::collections::BTreeMap;
 
-use super::owners::{Owner, Path, owners, take_away, value_at};
+use serde_json::{Map, Value};
+
+use super::owners::{Fields, Owner, Path, owners, take_away, value_at};
 use crate::api::convert::convert;
 use crate::api::kinds::Kind;
 
 const SPEC: &str = "spec";
-/// How many fields are tried one by one. Each costs conversions, and whoever may write an object's
-/// owners must not be able to buy many with one request.
-const MOST_ALONE: usize = 64;
 
-/// The object without what the applier withdrew; nothing if there is nothing to take away. A field is
+/// The spec without what the applier withdrew; nothing if there is nothing to take away. A field is
 /// withdrawn if the applier owned it, nobody does now, and it is still what it was.
 pub(super) fn without_withdrawn(
     kind: &'static Kind,
@@ -28,76 +31,113 @@ pub(super) fn without_withdrawn(
     applier: &str,
 ) -> Option<Value> {
     let (before, after) = (owners(old)?, owners(new)?);
-    let mine = before.iter().find(|owner| owner.is_applier(applier))?;
-    if !has_applied(applier, &before, &after) {
+    let mine = before.of_spec().find(|owner| owner.is_applier(applier))?;
+    if !after.come_by_apply(&before, applier) || !after.speak_another_than(mine.api_version) {
         return None;
     }
+    // Who speaks the version in which the applier owned the fields, and who another.
     let (alike, others): (Vec<_>, Vec<_>) =
-        after.into_iter().partition(|owner| owner.api_version == mine.api_version);
+        after.of_spec().partition(|owner| owner.api_version == mine.api_version);
     let is_owned = |path: &[&str]| alike.iter().any(|owner| owner.fields.touch(path));
     let mut paths = mine.fields.paths();
     paths.retain(|path| !is_owned(path));
     if paths.is_empty() {
         return None;
     }
-    let was = convert(old.clone(), mine.api_version).ok()?;
+    let (old, new) = (bare(old), bare(new));
+    let was = convert(old, mine.api_version).ok()?;
     let is = convert(new.clone(), mine.api_version).ok()?;
     paths.retain(|path| {
         let at = |object: &Value| object.get(SPEC).and_then(|it| value_at(it, path).cloned());
         at(&is).is_some() && at(&is) == at(&was)
     });
-    Withdrawal { kind, new, is, is_owned: &is_owned, others: heard(others, new)? }.of(paths)
+    if paths.is_empty() {
+        return None;
+    }
+    let others = Listener::all(&others, &new)?;
+    Withdrawal { kind, is, is_owned: &is_owned, others }.of(paths)
 }
 
-/// Whether the list of owners can be that of a server-side apply. Any update may rewrite it, and a
-/// request does not tell. Who is not in it any more has withdrawn everything if all others are as they
-/// were; else the list was only made anew.
-fn has_applied(applier: &str, before: &[Owner<'_>], after: &[Owner<'_>]) -> bool {
-    let is_mine = |owner: &&Owner<'_>| owner.is_applier(applier);
-    let but_mine = before.iter().filter(|owner| !is_mine(owner));
-    after.iter().any(|owner| is_mine(&owner)) || (!after.is_empty() && but_mine.eq(after))
+/// All of an object that matters here; the rest would only be copied from version to version.
+fn bare(object: &Value) -> Value {
+    let mut bare = Map::new();
+    for key in ["apiVersion", "kind", SPEC] {
+        bare.extend(object.get(key).map(|value| (key.to_owned(), value.clone())));
+    }
+    // What is kept for another version.
+    let annotations = object.pointer("/metadata/annotations").cloned().unwrap_or_default();
+    bare.insert(
+        "metadata".to_owned(),
+        Value::Object(Map::from_iter([("annotations".to_owned(), annotations)])),
+    );
+    Value::Object(bare)
 }
 
-/// Those who speak another version, with the object in it.
-fn heard<'a>(others: Vec<Owner<'a>>, new: &Value) -> Option<Vec<(Owner<'a>, Value)>> {
-    let heard = |owner: Owner<'a>| Some((owner, convert(new.clone(), owner.api_version).ok()?));
-    others.into_iter().map(heard).collect()
+/// Those who speak another version than the applier did, all with the same one.
+struct Listener<'a> {
+    api_version: &'a str,
+    fields: Vec<Fields<'a>>,
+    /// The object as they know it.
+    knows: Value,
+}
+
+impl<'a> Listener<'a> {
+    fn all(owners: &[Owner<'a>], new: &Value) -> Option<Vec<Self>> {
+        let mut by_version: BTreeMap<&str, Vec<Fields<'a>>> = BTreeMap::new();
+        for owner in owners {
+            by_version.entry(owner.api_version).or_default().push(owner.fields);
+        }
+        let listener = |(api_version, fields)| {
+            let knows = convert(new.clone(), api_version).ok()?;
+            Some(Self { api_version, fields, knows })
+        };
+        by_version.into_iter().map(listener).collect()
+    }
+
+    /// Whether all that they own is in this object as they know it.
+    fn notices_nothing(&self, without: &Value) -> bool {
+        let Ok(after) = convert(without.clone(), self.api_version) else { return false };
+        let (Some(before), Some(after)) = (self.knows.get(SPEC), after.get(SPEC)) else {
+            return false;
+        };
+        let mut paths = self.fields.iter().flat_map(|fields| fields.paths());
+        paths.all(|path| value_at(before, &path) == value_at(after, &path))
+    }
 }
 
 /// Taking fields away, and those who must not notice.
 struct Withdrawal<'a> {
     kind: &'static Kind,
-    new: &'a Value,
     /// The object in the version that the applier spoke.
     is: Value,
     /// Whether somebody who speaks it, too, owns a field.
     is_owned: &'a dyn Fn(&[&str]) -> bool,
-    /// Those who speak another version, and the object in it.
-    others: Vec<(Owner<'a>, Value)>,
+    others: Vec<Listener<'a>>,
 }
 
 impl Withdrawal<'_> {
-    /// The object without as many of these fields as can go.
+    /// The spec without as many of these fields as can go; those of one block together, because half
+    /// a block would be a setting that nobody made.
     fn of(&self, paths: Vec<Path<'_>>) -> Option<Value> {
-        if paths.is_empty() {
-            return None;
-        }
         let whole = self.without(&paths);
         if whole.is_some() {
             return whole;
         }
+        let mut blocks: BTreeMap<&str, Vec<Path<'_>>> = BTreeMap::new();
+        for path in paths {
+            blocks.entry(path.first()?).or_default().push(path);
+        }
         let (mut chosen, mut last) = (Vec::new(), None);
-        for path in paths.into_iter().take(MOST_ALONE) {
-            chosen.push(path);
-            match self.without(&chosen) {
-                Some(without) => last = Some(without),
-                None => drop(chosen.pop()),
+        for block in blocks.into_values() {
+            let more = [chosen.clone(), block].concat();
+            if let Some(without) = self.without(&more) {
+                (chosen, last) = (more, Some(without));
             }
         }
         last
     }
 
-    /// The object without these fields, if nobody who speaks another version notices.
+    /// The spec without these fields, if nobody who speaks another version notices.
     fn without(&self, paths: &[Path<'_>]) -> Option<Value> {
         let mut there = self.is.clone();
         let spec = there.get_mut(SPEC)?;
@@ -105,16 +145,9 @@ impl Withdrawal<'_> {
             take_away(spec, path, self.is_owned);
         }
         let mut back = convert(there, &self.kind.api_version(self.kind.hub())).ok()?;
-        let mut without = self.new.clone();
-        *without.get_mut(SPEC)? = back.get_mut(SPEC)?.take();
-        self.others.iter().all(|other| notices_nothing(other, &without)).then_some(without)
+        let unnoticed = self.others.iter().all(|other| other.notices_nothing(&back));
+        if unnoticed { Some(back.get_mut(SPEC)?.take()) } else { None }
     }
-}
-
-fn notices_nothing((owner, before): &(Owner<'_>, Value), without: &Value) -> bool {
-    let Ok(after) = convert(without.clone(), owner.api_version) else { return false };
-    let (Some(before), Some(after)) = (before.get(SPEC), after.get(SPEC)) else { return false };
-    owner.fields.paths().iter().all(|path| value_at(before, path) == value_at(after, path))
 }
 
 #[cfg(test)]

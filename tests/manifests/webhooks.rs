@@ -128,7 +128,7 @@ fn holds(expression: &str, request: &Value) -> bool {
         in_text ^= letter == '\'';
     }
     let answers = |rule: String| {
-        // Annotations are a map: the keys of anything else would be taken for names in CEL.
+        // Annotations and owned fields are maps: the keys of anything else would be taken for names in CEL.
         let annotations = json!({"type": "object", "additionalProperties": {"type": "string"}});
         let open = |properties: Value| {
             json!({
@@ -137,8 +137,12 @@ fn holds(expression: &str, request: &Value) -> bool {
                 "properties": properties,
             })
         };
-        let metadata = open(json!({"annotations": annotations}));
-        let mut schema = open(json!({"oldObject": open(json!({"metadata": metadata}))}));
+        let fields = json!({"type": "object", "additionalProperties": open(json!({}))});
+        let owner = open(json!({"fieldsV1": fields}));
+        let owners = json!({"type": "array", "items": owner});
+        let metadata = open(json!({"annotations": annotations, "managedFields": owners}));
+        let object = open(json!({"metadata": metadata}));
+        let mut schema = open(json!({"oldObject": object, "object": object}));
         schema["x-kubernetes-validations"] = json!([{"rule": rule, "message": "no"}]);
         match Validator::new().validate(&schema, request, None) {
             Ok(()) => true,
@@ -220,9 +224,14 @@ fn an_apply_that_owns_other_fields_than_before_is_seen_though_the_spec_is_what_i
         "who only updates withdraws nothing"
     );
     assert!(!asked("me", json!([other]), json!([other, all])), "who comes withdraws nothing");
+    // Labels and finalizers are nobody's business here.
+    let mut labelled = fewer.clone();
+    labelled["fieldsV1"]["f:metadata"] = json!({"f:labels": {"f:team": {}}});
+    assert!(!asked("me", json!([labelled, other]), json!([fewer, other])));
     // Whoever is nameless, or says nothing of fields, is passed over.
-    let nameless = json!({"operation": "Apply"});
-    assert!(!asked("me", json!([nameless]), json!([nameless])));
+    for empty in [json!({"operation": "Apply"}), json!({"operation": "Apply", "manager": "me"})] {
+        assert!(!asked("me", json!([empty]), json!([empty])), "{empty}");
+    }
 }
 
 #[test]

@@ -225,6 +225,7 @@ fn cluster(version: &str, name: &str, spec: &Value) -> Value {
 /// An EtcdCluster as it is in v1.
 async fn hub(story: &Story, name: &str) -> Result<Value> {
     let read = ["get", "etcdclusters.v1.etcd.appdelivery.cncf.io", name, "-o", "json"];
+    let read = [&read[..], &["--show-managed-fields"]].concat();
     Ok(serde_json::from_str(&story.kubectl(&read).await?)?)
 }
 
@@ -281,14 +282,17 @@ async fn two_managers_at_two_versions_keep_what_is_theirs(story: &Story) -> Resu
     ensure!(last["spec"]["repair"]["replaceAfterSeconds"] == 900, "{last}");
     ensure!(last["spec"]["replicas"] == 3, "{last}");
 
-    // Nobody is struck from the list of owners with everything they own.
-    let forget = json!([{"op": "replace", "path": "/metadata/managedFields", "value": [{}]}]);
-    let forget = format!("--patch={forget}");
+    // Who is only struck from the list of owners has withdrawn nothing.
+    let owners = last["metadata"]["managedFields"].as_array().context("owners")?;
+    let mine = owners.iter().position(|it| it["manager"] == "new").context("an entry")?;
+    let strike = json!([{"op": "remove", "path": format!("/metadata/managedFields/{mine}")}]);
+    let strike = format!("--patch={strike}");
     story
-        .kubectl(&["patch", "etcdcluster", "shared", "--type=json", "--field-manager=new", &forget])
+        .kubectl(&["patch", "etcdcluster", "shared", "--type=json", "--field-manager=new", &strike])
         .await?;
     let after = hub(story, "shared").await?;
     ensure!(after["spec"] == last["spec"], "{after}");
+    ensure!(!after.to_string().contains("\"new\""), "the entry is still there: {after}");
     Ok(())
 }
 

@@ -64,8 +64,9 @@ async fn when_a_replica_is_killed_only_calls_on_it_fail_and_they_succeed_when_tr
             let mut kills = Vec::new();
             for _ in 0..4 {
                 phases.next(story).await?;
-                story.kill_pod(&leader(story).await?)?;
+                let leader = leader(story).await?;
                 kills.push(Instant::now());
+                story.kill_pod(&leader)?;
             }
             let tally = load.until(2_000, LONG).await?;
             tell_tally(&tally, "leader killed four times");

@@ -174,14 +174,14 @@ pub(super) async fn metric(story: &Story, pod: &str, name: &str) -> Result<Strin
 }
 
 /// The sum of a counter over its labels that contain `with`, over all replicas.
-pub(super) async fn counted(story: &Story, name: &str, with: &str) -> Result<u64> {
-    let mut sum = 0_u64;
+pub(super) async fn counted(story: &Story, name: &str, with: &str) -> Result<f64> {
+    let mut sum = 0.0;
     for pod in replicas(story).await? {
         let page = get(story, &pod.name_any(), "metrics").await?;
         for line in page.lines().filter(|line| line.starts_with(name) && line.contains(with)) {
             let value: f64 = line.rsplit(' ').next().unwrap_or_default().parse()?;
             ensure!(value >= 0.0, "{line}");
-            sum = sum.saturating_add(format!("{value:.0}").parse()?);
+            sum += value;
         }
     }
     Ok(sum)

@@ -40,8 +40,9 @@ async fn outage(story: &Story, other: &Leaving) -> Result<()> {
     let mut etcd = story.control_plane().await?;
     let key = format!("/registry/etcd.appdelivery.cncf.io/etcdclusters/{}/{NAME}", story.namespace);
     let bytes = etcd.get(&key).await?.context("it is not stored")?;
-    let text = String::from_utf8_lossy(&bytes);
-    ensure!(text.contains("v1alpha1"), "it is not stored as it was: {text}");
+    let stored: Value = serde_json::from_slice(&bytes)?;
+    let api_version = stored.pointer("/apiVersion").and_then(Value::as_str).unwrap_or_default();
+    ensure!(api_version.ends_with("/v1alpha1"), "it is stored in {api_version}");
 
     ended(story).await?;
     other.held_up(story).await?;

@@ -17,8 +17,8 @@ use crate::webhook::review::answer::{Refusal, Ruling};
 /// Refuses the object, or makes it what it means.
 pub(super) fn ruling(mut case: Case<'_>, now: Timestamp) -> Result<Ruling, Refusal> {
     let before = parts(&case.new);
-    if let Some(without) = case.without_withdrawn() {
-        case.new = without;
+    if let (Some(without), Some(new)) = (case.without_withdrawn(), case.new.as_object_mut()) {
+        new.insert(SPEC.to_owned(), without);
     }
     let after = parts(&meant(&case, now)?);
     if !case.in_hub {
