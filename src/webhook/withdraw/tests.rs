@@ -113,7 +113,7 @@ fn a_list_of_owners_that_no_apply_can_have_made_withdraws_nothing() {
 fn while_all_speak_one_version_the_apiserver_has_done_it_and_somebody_else_brought_it_back() {
     let old = cluster(&spec(), &[options_and_repair()]);
     let fewer = owner("new", "Apply", "v1", &json!({"f:options": {"f:snapshotCount": {}}}));
-    assert_eq!(without(&old, &cluster(&spec(), &[fewer.clone()]), "new"), None);
+    assert_eq!(without(&old, &cluster(&spec(), std::slice::from_ref(&fewer)), "new"), None);
     // Who speaks an older version makes the difference, whatever they own.
     let other = json!({"manager": "x", "operation": "Update", "fieldsV1": {"f:metadata": {}},
         "apiVersion": format!("{GROUP}/v1alpha1")});
