@@ -1,5 +1,6 @@
 //! Hostile reviews: JSON that is too deep, too heavy or not JSON, and reviews that lie.
 
+use quorate::api::convert::ANNOTATION;
 use serde_json::{Value, json};
 
 use super::bodies::{May, Strike};
@@ -199,8 +200,10 @@ fn object(dice: &mut Dice, uid: &str) -> Strike {
         }
         object[place][field] = odd(dice);
         if dice.below(5) == 0 {
-            let key = "etcd.appdelivery.cncf.io/kept";
-            object["metadata"]["annotations"] = json!({ key: odd(dice).to_string() });
+            if !object["metadata"].is_object() {
+                object["metadata"] = json!({});
+            }
+            object["metadata"]["annotations"] = json!({ ANNOTATION: odd(dice).to_string() });
         }
         if dice.below(9) == 0 {
             object[place] = odd(dice);
