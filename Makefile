@@ -26,7 +26,7 @@ demo: prerequisites ## Show the product: a local cluster, the operator in it, wh
 test: lint unit properties bench-check attacks cluster-test stories ## Prove everything: format, lints, unit tests, stories on the real cluster
 
 ##@ The inner loop
-.PHONY: fmt lint unit properties properties-long attacks attacks-long bench bench-check bench-record
+.PHONY: fmt lint unit properties properties-long convergence-long attacks attacks-long bench bench-check bench-record
 fmt: ## Format the code
 	@$(CARGO) fmt --all
 
@@ -37,7 +37,7 @@ lint: prerequisites ## Check format and lints
 
 unit: prerequisites ## Tests that need no cluster (seconds)
 	@echo "== unit tests"
-	@$(CARGO) test --locked --workspace --lib --bins --test cli --test docs --test election --test fuzz --test house_rules --test manifests --test refused --test reviews --test rules --test samples
+	@$(CARGO) test --locked --workspace --lib --bins --test agent --test cli --test convergence --test docs --test election --test fuzz --test house_rules --test manifests --test refused --test reviews --test rules --test samples
 
 # Optimised, because a property is tried on 100,000 objects for each pair of versions.
 PROPERTIES = $(CARGO) test --locked --profile properties --package quorate --test admission --test conversion
@@ -47,6 +47,9 @@ properties: prerequisites ## What conversion promises, tried on 100,000 objects 
 
 properties-long: prerequisites ## The same on 1,000,000 other objects (about an hour)
 	@QUORATE_CASES=1000000 QUORATE_SEED=$${QUORATE_SEED:-$$(date +%s)} $(PROPERTIES)
+
+convergence-long: prerequisites ## The walk through every state of a cluster with three faults (minutes)
+	@$(CARGO) test --locked --profile properties --package quorate --test convergence -- --ignored --nocapture
 
 # Optimised, like the program that people run.
 ATTACKS = $(CARGO) test --locked --profile properties --package quorate --test attacks

@@ -33,5 +33,6 @@ mod sizes;
 pub mod spelling;
 pub mod store_names;
 pub mod texts;
+pub mod told;
 #[cfg(test)]
 pub(crate) mod walk;

@@ -3,6 +3,7 @@
 //! settings, 130 cut short by a second signal.
 //! May touch: every room. Nothing but `main` may touch this one.
 
+mod agent;
 mod definitions;
 mod door;
 mod house;
@@ -24,6 +25,7 @@ const CUT_SHORT: u8 = 130;
 pub fn main(cli: Cli) -> ExitCode {
     let done = match cli.command {
         Command::Run(args) => return run::run(&args),
+        Command::Agent(command) => return agent::run(command),
         Command::Crds(args) if args.check => return definitions::check(&args.namespace),
         Command::Crds(args) => print::crds(&args),
         Command::Manifests(args) => print::manifests(&args),

@@ -7,11 +7,10 @@
 //! ```
 //!
 //! Comes in: what the API server says about one Secret and a few targets. Goes out: a certificate for
-//! each handshake, and a bundle in each target. May touch: `api`, `ports`, `telemetry`; only the
+//! each handshake, and a bundle in each target. May touch: `api`, `pki`, `ports`, `telemetry`; only the
 //! corridors `keep`, `rotate` and `files` do. Keys of authorities are in the Secret and in memory,
 //! those of certificates in memory only.
 
-mod authority;
 mod carry_out;
 mod decide;
 pub(crate) mod files;

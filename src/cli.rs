@@ -1,14 +1,16 @@
 //! The flags and subcommands of `quorate`; clap's types and the words of `--help`, nothing else.
 //! Comes in: the command line and the environment. Goes out: what was asked for, as text.
-//! May touch: `api::names`. The values of `run` stay text here so that `settings` can report every
+//! May touch: the words of `api`. The values of `run` stay text here so that `settings` can report every
 //! wrong one at once; clap would stop at the first.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use crate::api::names;
+use crate::api::told::Told;
 
 /// A Kubernetes operator for etcd and the applications on it.
 #[derive(Debug, Parser)]
@@ -36,6 +38,9 @@ pub enum Command {
     ///
     /// Try: quorate manifests | kubectl apply -f -
     Manifests(ManifestsArgs),
+    /// What the pods of an etcd cluster's members run; not for people
+    #[command(subcommand, hide = true)]
+    Agent(AgentCommand),
     /// Say which release this is
     Version(VersionArgs),
     /// Write a completion script for a shell
@@ -121,6 +126,32 @@ pub struct RunArgs {
     /// renew deadline, and two seconds; at least the drain, and five seconds.
     #[arg(long, value_name = "TIME", env = "QUORATE_SHUTDOWN_GRACE", default_value = "20s")]
     pub shutdown_grace: String,
+}
+
+/// What the pods of members run.
+#[derive(Debug, Subcommand)]
+pub enum AgentCommand {
+    /// Put a copy of this program into a folder
+    Install {
+        /// The folder.
+        #[arg(long, value_name = "DIR")]
+        to: PathBuf,
+    },
+    /// Become etcd, unless its data is gone
+    Start {
+        /// What the pod is for: found, join or return.
+        #[arg(long, value_name = "WORD")]
+        told: Told,
+        /// The folder with etcd's data.
+        #[arg(long, value_name = "DIR")]
+        data: PathBuf,
+        /// A folder of the pod that outlives its containers.
+        #[arg(long, value_name = "DIR")]
+        pod: PathBuf,
+        /// etcd and its flags.
+        #[arg(required = true, last = true, value_name = "COMMAND")]
+        command: Vec<OsString>,
+    },
 }
 
 /// The flags of `quorate crds`.

@@ -7,7 +7,8 @@
 //!                               +--> leadership    look, decide, do, tell: who holds the lease
 //!                               +--> grants        the same rooms: rights where our objects are
 //!                               +--> manifests     what an administrator installs
-//!   api: the words everyone may use        ports: thin calls to the outside
+//!                               +--> agent         what runs in a member's pod before etcd
+//!   api: the words everyone may use     ports: thin calls to the outside     pki: certificates
 //! ```
 //!
 //! Comes in: a command line, through `main`. Goes out: the process that it asks for.
@@ -15,13 +16,16 @@
 //! imports another wing, and only `app` wires. `tests/house_rules.rs` reads the imports and holds
 //! this.
 
+pub mod agent;
 pub mod api;
 pub mod app;
 mod certificates;
 pub mod cli;
+pub mod etcd_cluster;
 mod grants;
 pub mod leadership;
 pub mod manifests;
+mod pki;
 mod ports;
 mod settings;
 mod telemetry;

@@ -15,25 +15,27 @@ use sources::{Source, sources};
 
 /// Which modules of ours a room may use, besides itself.
 const ROOMS: &[(&str, &[&str])] = &[
+    ("agent", &["api"]),
     ("api", &[]),
     ("cli", &["api"]),
     ("lib", &[]),
     ("manifests", &["api"]),
+    ("pki", &[]),
     ("ports", &["api"]),
     ("settings", &["api", "certificates", "cli", "leadership", "telemetry"]),
     ("telemetry", &["api"]),
 ];
 /// A wing looks, decides, does and tells. It uses these, and never another wing.
-const WINGS: &[&str] = &["certificates", "grants", "leadership", "webhook"];
-const WING_MAY_USE: &[&str] = &["api", "ports", "telemetry"];
+const WINGS: &[&str] = &["certificates", "etcd_cluster", "grants", "leadership", "webhook"];
+const WING_MAY_USE: &[&str] = &["api", "pki", "ports", "telemetry"];
 /// The only room that wires; only `main` may use it.
 const WIRES: &str = "app";
 
 /// What decides and renders: files, or whole folders with the file beside them. No I/O, no clock,
 /// no waiting.
 const PURE: &[&str] = &[
+    "agent/decide",
     "api",
-    "certificates/authority",
     "certificates/carry_out",
     "certificates/decide",
     "certificates/lifetimes",
@@ -42,6 +44,9 @@ const PURE: &[&str] = &[
     "certificates/renew",
     "certificates/ring",
     "certificates/seen",
+    "etcd_cluster/decide",
+    "etcd_cluster/plan",
+    "etcd_cluster/seen",
     "grants/complain",
     "grants/decide",
     "grants/memory",
@@ -55,6 +60,7 @@ const PURE: &[&str] = &[
     "leadership/settle",
     "leadership/standing",
     "manifests",
+    "pki/authority",
     "settings/check",
     "webhook/admit",
     "webhook/carry",

@@ -4,11 +4,11 @@
 //! model proves what is run.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
-use super::authority::Authority;
 use super::decide::{Because, Plan, Step};
 use super::ring::Ring;
 use super::seen::{Memory, Seen};
 use crate::api::moment::Moment;
+use crate::pki::authority::Authority;
 
 /// The ring after a step, if the step changes it. `fresh` makes an authority, and is asked only if
 /// one is needed.

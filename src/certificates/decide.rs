@@ -12,10 +12,10 @@
 
 use std::time::Duration;
 
-use super::authority::Authority;
 use super::lifetimes::{since, two_thirds};
 use super::ring::{Damage, Ring};
 use super::seen::{Injected, Reading, Seen, Sight, Unread};
+use crate::pki::authority::Authority;
 
 /// The least time between two writes of the same bundle into the same target. If someone else writes
 /// there, too, it must not become a race: each write closes all watches of a kind.

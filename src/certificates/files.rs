@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use tokio::time;
 
-use super::authority::Certificate;
 use super::pair::{self, Shown, Unusable, is_better};
+use crate::pki::authority::Certificate;
 use crate::ports::clock;
 use crate::ports::identity::Identity;
 use crate::ports::pair::{self as port, Pair, Unread};

@@ -1,55 +1,26 @@
-//! Makes authorities and signs certificates.
+//! The webhooks' own authorities and certificates.
 //! Comes in: how long, for whom, and who signs. Goes out: new keys with their certificates.
-//! May touch: the system's source of randomness, which is why it is no pure room.
+//! May touch: `pki`, which asks for randomness.
 
 use jiff::Timestamp;
-use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
-    Issuer, KeyPair, KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, SerialNumber,
-};
 use rustls::crypto::ring::default_provider;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
-use time::OffsetDateTime;
 
-use super::authority::{Authority, Certificate, PrivateKey, Unfit};
 use super::lifetimes::{Lifetimes, later};
 use super::renew::{Leaf, span};
 use crate::api::names;
+use crate::pki::authority::{Authority, Certificate};
+use crate::pki::mint::{self, Life, Signed, Wanted};
+
+pub(crate) use crate::pki::mint::Unmade;
 
 const AUTHORITY: &str = "quorate webhook CA";
-const SERIAL_BYTES: usize = 16;
-
-/// Why nothing was made. It tells nothing of any key.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Unmade {
-    /// The library could not make it.
-    #[error("failed to make a certificate")]
-    Certificate(#[source] rcgen::Error),
-    /// There is no randomness to be had.
-    #[error("failed to get random numbers")]
-    Random,
-    /// A date is beyond what can be written down.
-    #[error("failed to write down a date of a certificate")]
-    Date(#[source] time::error::ComponentRange),
-    /// What shall sign cannot.
-    #[error("failed to use the authority")]
-    Authority(#[source] Unfit),
-    /// The library that shows the certificate does not take it.
-    #[error("failed to take a certificate into use")]
-    Unusable(#[source] rustls::Error),
-}
 
 /// A new authority that is valid from now on.
 pub(crate) fn authority(lifetimes: &Lifetimes, wall: Timestamp) -> Result<Authority, Unmade> {
     let (from, until) = (lifetimes.from(wall), later(wall, lifetimes.ca));
-    let key = new_key()?;
-    let mut params = params(AUTHORITY, from, until)?;
-    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-    params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
-    let made = params.self_signed(&key).map_err(Unmade::Certificate)?;
-    let certificate = Certificate::of_authority(made.der()).map_err(Unmade::Authority)?;
-    Ok(Authority { certificate, key: PrivateKey::new(key.serialize_der()) })
+    mint::authority(AUTHORITY, Life { from, until })
 }
 
 /// A certificate for the webhooks' Service in `namespace`, with a new key.
@@ -61,24 +32,13 @@ pub(crate) fn leaf(
 ) -> Result<(Leaf, CertifiedKey), Unmade> {
     let (from, until) = span(lifetimes, &authority.certificate, wall);
     let [host, ..] = hosts(namespace);
-    let mut params = params(&host, from, until)?;
-    params.subject_alt_names =
-        CertificateParams::new(hosts(namespace)).map_err(Unmade::Certificate)?.subject_alt_names;
-    params.is_ca = IsCa::ExplicitNoCa;
-    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-    params.use_authority_key_identifier_extension = true;
-    let signer = authority.key.signer().map_err(Unmade::Authority)?;
-    let signed_by = CertificateDer::from(authority.certificate.der.as_slice());
-    let issuer = Issuer::from_ca_cert_der(&signed_by, signer).map_err(Unmade::Certificate)?;
-    let key = new_key()?;
-    let made = params.signed_by(&key, &issuer).map_err(Unmade::Certificate)?;
-    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
-    let shown = CertifiedKey::from_der(vec![made.der().clone()], key, &default_provider())
+    let wanted =
+        Wanted { name: &host, hosts: hosts(namespace).to_vec(), life: Life { from, until } };
+    let Signed { certificate, key } = mint::sign(authority, &wanted)?;
+    let Certificate { der, from, until } = certificate;
+    let key = PrivateKeyDer::Pkcs8(key.pkcs8().to_vec().into());
+    let shown = CertifiedKey::from_der(vec![CertificateDer::from(der)], key, &default_provider())
         .map_err(Unmade::Unusable)?;
-    // What was written down is what counts: whole seconds.
-    let Certificate { der: _, from, until } =
-        Certificate::of(made.der()).map_err(Unmade::Authority)?;
     Ok((Leaf { authority: authority.certificate.clone(), signed: wall, from, until }, shown))
 }
 
@@ -90,40 +50,6 @@ fn hosts(namespace: &str) -> [String; 3] {
         format!("{service}.{namespace}.svc.cluster.local"),
         format!("{service}.{namespace}"),
     ]
-}
-
-fn params(name: &str, from: Timestamp, until: Timestamp) -> Result<CertificateParams, Unmade> {
-    let mut params = CertificateParams::default();
-    params.not_before = date(from)?;
-    params.not_after = date(until)?;
-    params.serial_number = Some(serial()?);
-    params.distinguished_name = DistinguishedName::new();
-    params.distinguished_name.push(DnType::CommonName, short(name));
-    Ok(params)
-}
-
-/// A common name has 64 characters at most. Nobody looks at it: the other names count.
-fn short(name: &str) -> String {
-    name.chars().take(64).collect()
-}
-
-fn new_key() -> Result<KeyPair, Unmade> {
-    KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(Unmade::Certificate)
-}
-
-/// Random, so that two authorities of the same name can be told apart, and positive.
-fn serial() -> Result<SerialNumber, Unmade> {
-    let mut bytes = [0; SERIAL_BYTES];
-    let random = default_provider().secure_random;
-    random.fill(&mut bytes).or(Err(Unmade::Random))?;
-    if let Some(first) = bytes.first_mut() {
-        *first = *first & 0x7f | 0x40;
-    }
-    Ok(SerialNumber::from_slice(&bytes))
-}
-
-fn date(time: Timestamp) -> Result<OffsetDateTime, Unmade> {
-    OffsetDateTime::from_unix_timestamp(time.as_second()).map_err(Unmade::Date)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 
-use super::authority::{Certificate, MOST_CERTIFICATES, Unfit};
+use crate::pki::authority::{Certificate, MOST_CERTIFICATES, Unfit};
 
 /// A pair that belongs together.
 #[derive(Debug)]

@@ -11,9 +11,9 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::authority::{Authority, Certificate, Unfit, bundle};
 use super::ring::{Damage, Ring};
 use crate::api::names;
+use crate::pki::authority::{Authority, Certificate, Unfit, bundle};
 
 const CURRENT: [&str; 2] = ["current.crt", "current.key"];
 const NEXT: [&str; 2] = ["next.crt", "next.key"];

@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::authority::{Authority, Certificate, holds};
 use super::lifetimes::{Lifetimes, later, since, two_thirds};
 use super::ring::Ring;
 use super::seen::{Reading, Sight};
 use crate::api::moment::Moment;
+use crate::pki::authority::{Authority, Certificate, holds};
 
 /// A time on both clocks. The monotonic one stands still while a machine sleeps, and the other one
 /// jumps; so a span is as long as the longer of the two says.

@@ -6,7 +6,7 @@
 
 use jiff::Timestamp;
 
-use super::authority::{Authority, Certificate, MOST_CERTIFICATES, Unfit, bundle};
+use crate::pki::authority::{Authority, Certificate, MOST_CERTIFICATES, Unfit, bundle};
 
 /// All authorities, as one thing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -105,7 +105,7 @@ impl Ring {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::certificates::authority::PrivateKey;
+    use crate::pki::authority::PrivateKey;
 
     fn authority(name: u8, from: i64, until: i64) -> Authority {
         let time = |second| Timestamp::from_second(second).unwrap();

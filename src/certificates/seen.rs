@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::authority::Certificate;
 use super::lifetimes::Lifetimes;
 use super::ring::{Damage, Ring};
 use crate::api::moment::Moment;
+use crate::pki::authority::Certificate;
 
 /// Everything that a decision about the ring needs.
 #[derive(Clone, Copy, Debug)]

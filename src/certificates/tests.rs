@@ -20,13 +20,13 @@ use tokio::time;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use super::authority::holds;
 use super::keep::Keep;
 use super::ring::Ring;
 use super::rotate::Rotate;
 use super::{Lifetimes, Outlook, mint, render};
 use crate::api::leadership::Leadership;
 use crate::api::moment::Moment;
+use crate::pki::authority::holds;
 use crate::ports::clock::{self, Clock};
 use crate::ports::identity::Identity;
 use crate::ports::mandate::Mandate;

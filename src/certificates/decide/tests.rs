@@ -3,10 +3,10 @@
 
 use super::*;
 use crate::api::moment::Moment;
-use crate::certificates::authority::{Certificate, PrivateKey, Unfit};
 use crate::certificates::carry_out::{Outcome, carry_out, settle};
 use crate::certificates::lifetimes::{Lifetimes, later};
 use crate::certificates::seen::Memory;
+use crate::pki::authority::{Certificate, PrivateKey, Unfit};
 use jiff::Timestamp;
 
 const TIMES: Lifetimes = Lifetimes {

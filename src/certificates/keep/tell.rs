@@ -141,7 +141,7 @@ impl Keep {
         let told = &self.metrics.certificates;
         told.expires("leaf", run.held.leaf.as_ref().map(|leaf| leaf.until));
         let Some((ring, _)) = &run.held.ring else { return };
-        let until = |it: &Option<crate::certificates::authority::Authority>| -> Option<Timestamp> {
+        let until = |it: &Option<crate::pki::authority::Authority>| -> Option<Timestamp> {
             it.as_ref().map(|authority| authority.certificate.until)
         };
         told.expires("current", until(&ring.current));

@@ -2,9 +2,9 @@
 #![expect(clippy::arithmetic_side_effects, reason = "the numbers of a test are small")]
 
 use super::*;
-use crate::certificates::authority::bundle;
 use crate::certificates::lifetimes::Lifetimes;
 use crate::certificates::mint;
+use crate::pki::authority::bundle;
 use proptest::prelude::*;
 use rcgen::{CertificateParams, KeyPair};
 

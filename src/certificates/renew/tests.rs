@@ -2,8 +2,8 @@
 #![expect(clippy::arithmetic_side_effects, reason = "the numbers of a test are small")]
 
 use super::*;
-use crate::certificates::authority::{Authority, PrivateKey, bundle};
 use crate::certificates::seen::Unread;
+use crate::pki::authority::{Authority, PrivateKey, bundle};
 
 const TIMES: Lifetimes = Lifetimes {
     ca: Duration::from_mins(150),

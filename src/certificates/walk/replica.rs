@@ -9,13 +9,13 @@ use jiff::Timestamp;
 use super::server::{View, Write};
 use super::{LIMIT, wall};
 use crate::api::moment::Moment;
-use crate::certificates::authority::{Authority, Certificate, PrivateKey};
 use crate::certificates::carry_out::{Outcome, carry_out, settle};
 use crate::certificates::decide::{self, Plan, decide};
 use crate::certificates::lifetimes::{Lifetimes, later};
 use crate::certificates::renew::{self, Held, Leaf, Step, Times, can_be_called, renew, span};
 use crate::certificates::ring::Ring;
 use crate::certificates::seen::{Memory, Reading, Seen, Sight, Unread};
+use crate::pki::authority::{Authority, Certificate, PrivateKey};
 
 enum Doing {
     Resting {

@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 
 use super::LAG;
-use crate::certificates::authority::{Certificate, holds};
 use crate::certificates::carry_out::Outcome;
 use crate::certificates::ring::Ring;
 use crate::certificates::seen::{Reading, Sight};
+use crate::pki::authority::{Certificate, holds};
 
 /// A bundle in a target, and since when.
 struct Entry {

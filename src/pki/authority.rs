@@ -129,6 +129,11 @@ impl PrivateKey {
         pem("PRIVATE KEY", &self.0)
     }
 
+    /// Its bytes, for whoever shows its certificate.
+    pub(crate) fn pkcs8(&self) -> &[u8] {
+        &self.0
+    }
+
     /// The key as something that signs.
     pub(crate) fn signer(&self) -> Result<KeyPair, Unfit> {
         // What the library says is of no use to anyone, and might tell of the key.

@@ -2,12 +2,13 @@
 #![expect(clippy::arithmetic_side_effects, reason = "the numbers of a test are small")]
 
 use super::*;
-use crate::certificates::lifetimes::Lifetimes;
-use crate::certificates::mint;
+use crate::pki::mint::{self, Life};
 use proptest::prelude::*;
 
 fn authority() -> Authority {
-    mint::authority(&Lifetimes::default(), Timestamp::from_second(1_800_000_000).unwrap()).unwrap()
+    let at = |second| Timestamp::from_second(second).unwrap();
+    let life = Life { from: at(1_800_000_000), until: at(1_900_000_000) };
+    mint::authority("an authority", life).unwrap()
 }
 
 #[test]

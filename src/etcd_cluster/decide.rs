@@ -1,0 +1,65 @@
+//! What to do next about a cluster. The order of the ladder is the policy, and reads as one: who is
+//! paused is left alone; a cluster is formed before anything else; nobody acts without a quorum; who
+//! goes has gone before another comes; who comes has come before anybody is given up; and only a
+//! cluster that is well changes its size.
+//! Comes in: `Seen`. Goes out: a `Plan`. May touch: nothing; pure.
+#![deny(clippy::disallowed_types, clippy::disallowed_methods)]
+
+mod form;
+mod heal;
+mod join;
+mod leave;
+mod pods;
+mod scale;
+
+use super::plan::{Because, Plan, Step};
+use super::seen::{Etcd, Reading, Seen};
+
+/// What a rule says.
+type Said = Option<(Step, Because)>;
+/// A rule about a cluster that was formed and answers.
+type Rule = fn(&Seen, &Etcd) -> Said;
+
+/// The first that speaks is heard.
+const LADDER: [Rule; 6] =
+    [leave::rule, join::rule, strangers, heal::rule, leave::blocked, scale::rule];
+
+/// Decides one pass.
+#[must_use]
+pub fn decide(seen: &Seen) -> Plan {
+    let wait = |because| (Step::Wait, because);
+    if seen.wanted.paused {
+        let (step, because) = wait(Because::Paused);
+        return Plan { chores: Vec::new(), step, because };
+    }
+    let Some(formed) = seen.record.formed else { return form::plan(seen) };
+    let (step, because) = match &seen.etcd {
+        Reading::Unknown => wait(Because::QuorumLost),
+        Reading::Known(etcd) if etcd.cluster != formed => wait(Because::ForeignCluster),
+        Reading::Known(etcd) => {
+            LADDER.iter().find_map(|rule| rule(seen, etcd)).unwrap_or_else(|| wait(rest(etcd)))
+        }
+    };
+    // Pods come back whatever else is the case: without them nothing gets better.
+    Plan { chores: pods::chores(seen), step, because }
+}
+
+/// What is the case when no rule speaks.
+fn rest(etcd: &Etcd) -> Because {
+    if etcd.all_voters_are_well() { Because::Well } else { Because::MemberUnwell }
+}
+
+/// Whoever etcd lists and nobody here knows. If they are well, somebody brought them in, and a person
+/// must say what they are for. If not, their EtcdMember was deleted, and their pod and volume with it.
+fn strangers(seen: &Seen, etcd: &Etcd) -> Said {
+    let is_known = |name| seen.member(name).is_some() || seen.orphans.contains(name);
+    let stranger = etcd.list.iter().find(|it| !is_known(&it.name))?;
+    Some(match stranger.healthy {
+        Reading::Known(true) => (Step::Wait, Because::ForeignMember),
+        Reading::Known(false) if stranger.learner || etcd.survives_losing(stranger.id) => {
+            (Step::Remove(stranger.id), Because::MemberLost)
+        }
+        Reading::Known(false) => (Step::Wait, Because::MemberLostBlocked),
+        Reading::Unknown => return None,
+    })
+}

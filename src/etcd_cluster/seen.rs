@@ -1,0 +1,240 @@
+//! All that one pass knows about a cluster, as plain data.
+//! Comes in: nothing. Goes out: `Seen`. May touch: nothing; pure.
+//! What could not be read is `Unknown`, and is never left out: a list of members that failed must not
+//! look like an empty one.
+#![deny(clippy::disallowed_types, clippy::disallowed_methods)]
+
+use std::fmt;
+
+/// What was asked for, if there was an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Reading<T> {
+    /// The answer.
+    Known(T),
+    /// There was none.
+    Unknown,
+}
+
+impl<T> Reading<T> {
+    /// The answer, if there is one.
+    pub const fn known(&self) -> Option<&T> {
+        match self {
+            Self::Known(it) => Some(it),
+            Self::Unknown => None,
+        }
+    }
+}
+
+/// The name of a member, which is also its pod's, its volume's, and its host's.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Name(pub String);
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What etcd calls a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MemberId(pub u64);
+
+/// What etcd calls a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ClusterId(pub u64);
+
+/// One look at a cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Seen {
+    /// What the user wants.
+    pub wanted: Wanted,
+    /// What was written down about the cluster when it became so.
+    pub record: Record,
+    /// The members that there are objects of, in the order in which they were made.
+    pub members: Vec<Member>,
+    /// Volumes of members whose EtcdMember is gone though nobody retired it.
+    pub orphans: Vec<Name>,
+    /// What etcd says, asked in a way that needs a quorum.
+    pub etcd: Reading<Etcd>,
+    /// Names that no member has, and that nothing is left of; as many as there can be members.
+    pub free_names: Vec<Name>,
+}
+
+/// What the user wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Wanted {
+    /// How many members.
+    pub replicas: usize,
+    /// Whether to leave everything alone.
+    pub paused: bool,
+    /// Whether data survives the end of a pod.
+    pub durable: bool,
+}
+
+/// What is never decided twice.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Record {
+    /// Those who found the cluster.
+    pub founders: Vec<Name>,
+    /// The cluster that they founded.
+    pub formed: Option<ClusterId>,
+}
+
+/// What a member is there for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Intent {
+    /// It founds the cluster.
+    Bootstrap,
+    /// It joins one that there is.
+    Join,
+    /// It goes.
+    Leave,
+}
+
+/// A member as its EtcdMember and its objects show it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Member {
+    /// Its name.
+    pub name: Name,
+    /// What it is there for.
+    pub intent: Intent,
+    /// Whether its first pod was written down. Only then may that pod run.
+    pub had_pod: bool,
+    /// Its pod.
+    pub pod: Reading<Pod>,
+    /// Its volume.
+    pub volume: Reading<Volume>,
+    /// Whether it has been unwell for longer than the user puts up with.
+    pub given_up: bool,
+}
+
+/// A member's pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Pod {
+    /// There is none.
+    None,
+    /// It waits to be let go; nothing in it has run.
+    Gated,
+    /// It may run.
+    Started,
+    /// It does not start etcd, because the member's data is gone.
+    Refuses,
+    /// It is on its way out.
+    Going,
+}
+
+/// A member's volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Volume {
+    /// There is none.
+    None,
+    /// It is there, or comes with the pod.
+    There,
+    /// It is on its way out.
+    Going,
+}
+
+/// What etcd says.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Etcd {
+    /// Which cluster answered.
+    pub cluster: ClusterId,
+    /// Who leads.
+    pub leader: Option<MemberId>,
+    /// Its list of members.
+    pub list: Vec<Registered>,
+}
+
+/// A member as etcd lists it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Registered {
+    /// What etcd calls it.
+    pub id: MemberId,
+    /// The name in its peer URL, which is there before it has started.
+    pub name: Name,
+    /// Whether it only listens.
+    pub learner: bool,
+    /// Whether it answers as it should: a voter with a read that needs a quorum, a learner with one
+    /// that does not, and near enough to the leader.
+    pub healthy: Reading<bool>,
+}
+
+impl Member {
+    /// Whether its data is gone for good. What is on its way out is not gone yet, and what is not known
+    /// is not gone at all.
+    #[must_use]
+    pub fn has_lost_its_data(&self, wanted: &Wanted) -> bool {
+        match (self.pod, self.volume) {
+            (Reading::Known(Pod::Refuses), _) => true,
+            (Reading::Known(Pod::None), Reading::Known(Volume::None)) => self.had_pod,
+            (Reading::Known(Pod::None), _) => self.had_pod && !wanted.durable,
+            (Reading::Known(Pod::Gated | Pod::Started | Pod::Going) | Reading::Unknown, _) => false,
+        }
+    }
+}
+
+impl Seen {
+    /// A member, by its name.
+    #[must_use]
+    pub fn member(&self, name: &Name) -> Option<&Member> {
+        self.members.iter().find(|it| it.name == *name)
+    }
+
+    /// Those who shall stay.
+    pub fn staying(&self) -> impl Iterator<Item = &Member> {
+        self.members.iter().filter(|it| it.intent != Intent::Leave)
+    }
+}
+
+impl Etcd {
+    /// The entry of a member.
+    #[must_use]
+    pub fn entry(&self, name: &Name) -> Option<&Registered> {
+        self.list.iter().find(|it| it.name == *name)
+    }
+
+    /// Those who vote.
+    pub fn voters(&self) -> impl Iterator<Item = &Registered> {
+        self.list.iter().filter(|it| !it.learner)
+    }
+
+    /// Those who only listen.
+    pub fn learners(&self) -> impl Iterator<Item = &Registered> {
+        self.list.iter().filter(|it| it.learner)
+    }
+
+    /// Whether this one leads.
+    #[must_use]
+    pub fn leads(&self, id: MemberId) -> bool {
+        self.leader == Some(id)
+    }
+
+    /// Whether every voter is known to be well.
+    #[must_use]
+    pub fn all_voters_are_well(&self) -> bool {
+        self.voters().all(Registered::is_well)
+    }
+
+    /// Whether those who vote can still agree when this one is no longer of them. What is not known to
+    /// be well is not counted on.
+    #[must_use]
+    pub fn survives_losing(&self, id: MemberId) -> bool {
+        let rest = || self.voters().filter(|it| it.id != id);
+        let well = rest().filter(|it| it.is_well()).count();
+        well >= quorum(rest().count())
+    }
+}
+
+impl Registered {
+    /// Whether it is known to be well.
+    #[must_use]
+    pub fn is_well(&self) -> bool {
+        self.healthy == Reading::Known(true)
+    }
+}
+
+/// How many of so many voters must agree. Nobody never agrees.
+#[must_use]
+pub const fn quorum(voters: usize) -> usize {
+    voters.div_euclid(2).saturating_add(1)
+}

@@ -1,0 +1,126 @@
+//! Makes authorities and signs certificates.
+//! Comes in: how long, for whom, and who signs. Goes out: new keys with their certificates.
+//! May touch: the system's source of randomness, which is why it is no pure room.
+
+use jiff::Timestamp;
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, SerialNumber,
+};
+use rustls::crypto::ring::default_provider;
+use rustls::pki_types::CertificateDer;
+use time::OffsetDateTime;
+
+use super::authority::{Authority, Certificate, PrivateKey, Unfit};
+
+const SERIAL_BYTES: usize = 16;
+
+/// Why nothing was made. It tells nothing of any key.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unmade {
+    /// The library could not make it.
+    #[error("failed to make a certificate")]
+    Certificate(#[source] rcgen::Error),
+    /// There is no randomness to be had.
+    #[error("failed to get random numbers")]
+    Random,
+    /// A date is beyond what can be written down.
+    #[error("failed to write down a date of a certificate")]
+    Date(#[source] time::error::ComponentRange),
+    /// What shall sign cannot.
+    #[error("failed to use the authority")]
+    Authority(#[source] Unfit),
+    /// The library that shows the certificate does not take it.
+    #[error("failed to take a certificate into use")]
+    Unusable(#[source] rustls::Error),
+}
+
+/// From when until when something is valid.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Life {
+    pub(crate) from: Timestamp,
+    pub(crate) until: Timestamp,
+}
+
+/// A certificate that is wanted, to be shown by whoever is called.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted<'a> {
+    /// Its common name, which is for people.
+    pub(crate) name: &'a str,
+    /// The hosts it is good for: names, and addresses.
+    pub(crate) hosts: Vec<String>,
+    pub(crate) life: Life,
+}
+
+/// A certificate and its key.
+#[derive(Clone, Debug)]
+pub(crate) struct Signed {
+    pub(crate) certificate: Certificate,
+    pub(crate) key: PrivateKey,
+}
+
+/// A new authority, with a name for people.
+pub(crate) fn authority(name: &str, life: Life) -> Result<Authority, Unmade> {
+    let key = new_key()?;
+    let mut params = params(name, life)?;
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+    let made = params.self_signed(&key).map_err(Unmade::Certificate)?;
+    let certificate = Certificate::of_authority(made.der()).map_err(Unmade::Authority)?;
+    Ok(Authority { certificate, key: PrivateKey::new(key.serialize_der()) })
+}
+
+/// A new certificate with a new key, signed by `authority`.
+pub(crate) fn sign(authority: &Authority, wanted: &Wanted<'_>) -> Result<Signed, Unmade> {
+    let Wanted { name, hosts, life } = wanted;
+    let mut params = params(name, *life)?;
+    params.subject_alt_names =
+        CertificateParams::new(hosts.clone()).map_err(Unmade::Certificate)?.subject_alt_names;
+    params.is_ca = IsCa::ExplicitNoCa;
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    params.use_authority_key_identifier_extension = true;
+    let signer = authority.key.signer().map_err(Unmade::Authority)?;
+    let signed_by = CertificateDer::from(authority.certificate.der.as_slice());
+    let issuer = Issuer::from_ca_cert_der(&signed_by, signer).map_err(Unmade::Certificate)?;
+    let key = new_key()?;
+    let made = params.signed_by(&key, &issuer).map_err(Unmade::Certificate)?;
+    // What was written down is what counts: whole seconds.
+    let certificate = Certificate::of(made.der()).map_err(Unmade::Authority)?;
+    Ok(Signed { certificate, key: PrivateKey::new(key.serialize_der()) })
+}
+
+fn params(name: &str, life: Life) -> Result<CertificateParams, Unmade> {
+    let Life { from, until } = life;
+    let mut params = CertificateParams::default();
+    params.not_before = date(from)?;
+    params.not_after = date(until)?;
+    params.serial_number = Some(serial()?);
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, short(name));
+    Ok(params)
+}
+
+/// A common name has 64 characters at most. Nobody looks at it: the other names count.
+fn short(name: &str) -> String {
+    name.chars().take(64).collect()
+}
+
+fn new_key() -> Result<KeyPair, Unmade> {
+    KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(Unmade::Certificate)
+}
+
+/// Random, so that two authorities of the same name can be told apart, and positive.
+fn serial() -> Result<SerialNumber, Unmade> {
+    let mut bytes = [0; SERIAL_BYTES];
+    let random = default_provider().secure_random;
+    random.fill(&mut bytes).or(Err(Unmade::Random))?;
+    if let Some(first) = bytes.first_mut() {
+        *first = *first & 0x7f | 0x40;
+    }
+    Ok(SerialNumber::from_slice(&bytes))
+}
+
+fn date(time: Timestamp) -> Result<OffsetDateTime, Unmade> {
+    OffsetDateTime::from_unix_timestamp(time.as_second()).map_err(Unmade::Date)
+}

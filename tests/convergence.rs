@@ -1,0 +1,205 @@
+//! Every decision about a cluster, walked through a model world to the end: clusters of 1, 3 and 5, faults at every
+//! point, crashes between any two calls, edits in flight.
+//! Comes in: the decision, which is a function. Goes out: five properties, or the shortest way to where one breaks:
+//! safety (a standing quorum is never broken, the only copy never removed, one change at a time), progress (when faults
+//! stop it comes to rest, or stands at a named state that needs a person), rest is stable, repeating is harmless, and
+//! what is unknown is treated with care.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, and tells how far it walked"
+)]
+
+#[path = "convergence/world.rs"]
+mod world;
+
+use std::collections::{HashMap, VecDeque};
+
+use quorate::etcd_cluster::decide::decide;
+use quorate::etcd_cluster::plan::{Because, Plan, Step};
+use quorate::etcd_cluster::seen::Reading;
+use world::{Fault, World};
+
+/// More passes than any way to rest takes.
+const MOST_PASSES: usize = 200;
+
+/// A state of the walk: the world, and how many faults may still happen.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct State {
+    world: World,
+    faults: usize,
+}
+
+/// How a state was come to.
+type Trail = HashMap<State, Option<(State, String)>>;
+
+/// Walks every way from here, and answers with how many states there were.
+fn walk(start: World, faults: usize) -> usize {
+    let start = State { world: start, faults };
+    let mut trail: Trail = HashMap::from([(start.clone(), None)]);
+    let mut next = VecDeque::from([start]);
+    while let Some(state) = next.pop_front() {
+        for (word, world, faults) in ways(&state) {
+            let after = State { world, faults };
+            if let Some(broken) = after.world.broken.clone() {
+                panic!("{broken}\n{}\n-> {word}\n{after:#?}", told(&trail, &state));
+            }
+            if !trail.contains_key(&after) {
+                trail.insert(after.clone(), Some((state.clone(), word)));
+                next.push_back(after);
+            }
+        }
+        if let Err(why) = comes_to_rest(state.world.clone()) {
+            panic!("{why}\n{}", told(&trail, &state));
+        }
+    }
+    trail.len()
+}
+
+/// Everything that can happen next.
+fn ways(state: &State) -> Vec<(String, World, usize)> {
+    let State { world, faults } = state;
+    let plan = checked(world);
+    let mut ways = vec![("pass".to_owned(), world.after(&plan, usize::MAX), *faults)];
+    if *faults == 0 {
+        return ways;
+    }
+    let left = faults - 1;
+    for cut in 0..world::calls(&plan) {
+        ways.push((format!("crash before call {cut}"), world.after(&plan, cut), left));
+    }
+    for fault in world.faults() {
+        ways.push((format!("{fault:?}"), world.struck(&fault), left));
+    }
+    ways
+}
+
+/// The plan, with what must hold for each.
+fn checked(world: &World) -> Plan {
+    let seen = world.seen();
+    let plan = decide(&seen);
+    if seen.etcd == Reading::Unknown {
+        assert_eq!(plan.step, Step::Wait, "a step without a word from etcd: {plan:?}");
+    }
+    assert_eq!(plan, decide(&seen), "the same look, another decision");
+    plan
+}
+
+/// When nothing more happens to it, the world comes to rest: as it is wanted, or where a person is needed.
+fn comes_to_rest(mut world: World) -> Result<(), String> {
+    for _ in 0..MOST_PASSES {
+        let plan = checked(&world);
+        let after = world.after(&plan, usize::MAX);
+        if let Some(broken) = after.broken {
+            return Err(broken);
+        }
+        if after != world {
+            world = after;
+            continue;
+        }
+        // Nothing changes any more but the time.
+        let later = world.later();
+        if later != world {
+            world = later;
+            continue;
+        }
+        if !plan.chores.is_empty() || plan.step != Step::Wait {
+            return Err(format!("at rest it still does {plan:?}\n{world:#?}"));
+        }
+        return rested(&world, plan.because);
+    }
+    Err(format!("no rest within {MOST_PASSES} passes: {:?}\n{world:#?}", checked(&world)))
+}
+
+fn rested(world: &World, because: Because) -> Result<(), String> {
+    let fine = match because {
+        Because::Well => world.is_as_wanted(),
+        // These are true only where the faults themselves took too much.
+        Because::QuorumLost | Because::FoundersLost => world.has_lost_its_quorum(),
+        Because::Paused
+        | Because::Founding
+        | Because::Forming
+        | Because::ForeignCluster
+        | Because::ForeignMember
+        | Because::Leaving
+        | Because::LeavingBlocked
+        | Because::Joining
+        | Because::JoiningBlocked
+        | Because::JoinFailed
+        | Because::MemberLost
+        | Because::MemberLostBlocked
+        | Because::TooFew
+        | Because::TooMany
+        | Because::MemberUnwell => false,
+    };
+    if fine { Ok(()) } else { Err(format!("it rests at {because:?}\n{world:#?}")) }
+}
+
+/// The way to a state, in words.
+fn told(trail: &Trail, state: &State) -> String {
+    let mut words = Vec::new();
+    let mut here = state;
+    while let Some(Some((before, word))) = trail.get(here) {
+        words.push(word.clone());
+        here = before;
+    }
+    words.reverse();
+    words.join("\n-> ")
+}
+
+fn walked(replicas: usize, durable: bool, sizes: &'static [usize], faults: usize) {
+    let states = walk(World::new(replicas, durable, sizes), faults);
+    println!("{replicas} members, durable {durable}, {faults} faults: {states} states");
+    assert!(states > 20, "only {states} states: the walk shows nothing");
+}
+
+#[test]
+fn one_member_comes_to_rest_from_everywhere() {
+    walked(1, true, &[1, 3], 3);
+    walked(1, false, &[1], 2);
+}
+
+#[test]
+fn three_members_come_to_rest_from_everywhere() {
+    walked(3, true, &[3, 1], 2);
+    walked(3, false, &[3], 3);
+}
+
+#[test]
+fn five_members_come_to_rest_from_everywhere() {
+    walked(5, true, &[5], 1);
+}
+
+/// What takes minutes: `make convergence-long`.
+#[test]
+#[ignore = "minutes; make convergence-long walks it"]
+fn three_faults_are_survived_from_everywhere() {
+    walked(3, true, &[3, 5], 3);
+    walked(5, true, &[5, 3], 2);
+    walked(5, true, &[5], 3);
+}
+
+#[test]
+fn who_is_paused_is_left_alone() {
+    let mut world = World::new(3, true, &[3]);
+    world.paused = true;
+    let plan = checked(&world);
+    assert!(plan.chores.is_empty());
+    assert_eq!((plan.step, plan.because), (Step::Wait, Because::Paused));
+}
+
+#[test]
+fn every_fault_can_happen_somewhere() {
+    let mut world = World::new(3, true, &[3, 5]);
+    for _ in 0..20 {
+        world = world.after(&checked(&world), usize::MAX);
+    }
+    let names: Vec<String> = world.faults().iter().map(|it| format!("{it:?}")).collect();
+    for word in ["LosePod", "LoseDisk", "EmptyDisk", "LoseAllPods", "Unmake", "Erase", "Edit"] {
+        assert!(names.iter().any(|it| it.starts_with(word)), "{word} is not in {names:?}");
+    }
+    assert!(matches!(world.faults().first(), Some(Fault::LosePod(_))));
+}
