@@ -127,7 +127,6 @@ fn rested(world: &World, because: Because) -> Result<(), String> {
         | Because::Leaving
         | Because::LeavingBlocked
         | Because::Joining
-        | Because::JoiningBlocked
         | Because::JoinFailed
         | Because::MemberLost
         | Because::MemberLostBlocked

@@ -64,6 +64,13 @@ shape! {
             "message": "may only become 'Leave', and then it stays so: make a new member instead",
         }]))]
         intent: Intent,
+        /// Whether etcd may have run in a pod of it. It is set before the first one may, and stays so: from then on the member
+        /// comes back with its data, or not at all.
+        #[schemars(extend("x-kubernetes-validations" = [{
+            "rule": "self || !oldSelf",
+            "message": "may not be taken back: the member may have promised something to the others",
+        }]))]
+        started: bool,
     }
 }
 

@@ -104,6 +104,57 @@ pub const PART_OF_LABEL: &str = "app.kubernetes.io/part-of";
 pub const VERSION_LABEL: &str = "app.kubernetes.io/version";
 /// The recommended label for the tool that an object is managed with.
 pub const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
+/// The recommended label for one of several installations of the same application.
+pub const INSTANCE_LABEL: &str = "app.kubernetes.io/instance";
+
+/// On everything of an EtcdCluster: its name.
+pub const CLUSTER_LABEL: &str = "etcd.appdelivery.cncf.io/cluster";
+/// On everything of a member: its name.
+pub const MEMBER_LABEL: &str = "etcd.appdelivery.cncf.io/member";
+/// On the pod of a member that votes, and on no other: what a disruption budget counts.
+pub const ROLE_LABEL: &str = "etcd.appdelivery.cncf.io/role";
+/// The value of that label.
+pub const VOTER: &str = "voter";
+/// On a volume: the uid of the EtcdCluster that it was made for. Another of the same name is another cluster.
+pub const CLUSTER_UID_LABEL: &str = "etcd.appdelivery.cncf.io/cluster-uid";
+/// What holds a member's first pod back until it was written down.
+pub const SCHEDULING_GATE: &str = "etcd.appdelivery.cncf.io/written-down";
+/// The port of etcd for clients.
+pub const ETCD_CLIENT_PORT: u16 = 2379;
+/// The port of etcd for other members.
+pub const ETCD_PEER_PORT: u16 = 2380;
+/// The port of etcd for probes and metrics, in the clear.
+pub const ETCD_METRICS_PORT: u16 = 2381;
+
+/// The host of a member, as the other members and clients know it. It stands in its certificate.
+#[must_use]
+pub fn member_host(member: &str, cluster: &str, namespace: &str) -> String {
+    format!("{member}.{cluster}.{namespace}.svc")
+}
+
+/// The Service for the clients of a cluster. The one for its members is called like the cluster.
+#[must_use]
+pub fn client_service(cluster: &str) -> String {
+    format!("{cluster}-client")
+}
+
+/// The Secret with all that an application needs to connect to a cluster.
+#[must_use]
+pub fn client_secret(cluster: &str) -> String {
+    format!("{cluster}-client")
+}
+
+/// The Secret with the authorities of a cluster.
+#[must_use]
+pub fn authority_secret(cluster: &str) -> String {
+    format!("{cluster}-ca")
+}
+
+/// The Secret with the certificates of a member.
+#[must_use]
+pub fn member_secret(member: &str) -> String {
+    format!("{member}-tls")
+}
 
 /// The image that goes with this release.
 #[must_use]

@@ -23,6 +23,9 @@ pub struct Plan {
 pub enum Chore {
     /// Write down who founds the cluster, once.
     RecordFounders(Vec<Name>),
+    /// Write down that founders are let go, once. From then on a founder without an EtcdMember is one
+    /// that was deleted, and not one that was never made.
+    RecordBegun,
     /// Write down which cluster was founded, once.
     RecordFormed(ClusterId),
     /// Make the EtcdMember of a founder.
@@ -93,8 +96,6 @@ pub enum Because {
     LeavingBlocked,
     /// A member comes.
     Joining,
-    /// A member comes, and waits for others to be well.
-    JoiningBlocked,
     /// A member that comes has not come for too long.
     JoinFailed,
     /// A member has lost its data, or has been unwell for too long.
@@ -124,7 +125,6 @@ impl Because {
             | Self::Leaving
             | Self::LeavingBlocked
             | Self::Joining
-            | Self::JoiningBlocked
             | Self::JoinFailed
             | Self::MemberLost
             | Self::MemberLostBlocked

@@ -76,6 +76,8 @@ pub struct Wanted {
 pub struct Record {
     /// Those who found the cluster.
     pub founders: Vec<Name>,
+    /// Whether any of them may have run.
+    pub begun: bool,
     /// The cluster that they founded.
     pub formed: Option<ClusterId>,
 }

@@ -201,15 +201,12 @@ impl World {
         if self.pods.len() > 1 {
             faults.push(Fault::LoseAllPods);
         }
-        for Entry { id: _, name, learner } in &self.list {
-            if self.record.formed.is_some() && self.members.contains_key(name) {
-                faults.push(Fault::Unmake(name.clone()));
-                faults.push(Fault::Erase(name.clone()));
-            }
-            if *learner {
-                faults.push(Fault::Vanish(name.clone()));
-            }
+        for name in self.members.keys() {
+            faults.push(Fault::Unmake(name.clone()));
+            faults.push(Fault::Erase(name.clone()));
         }
+        let learners = self.list.iter().filter(|it| it.learner);
+        faults.extend(learners.map(|it| Fault::Vanish(it.name.clone())));
         let sizes = self.sizes.iter().filter(|it| **it != self.replicas);
         faults.extend(sizes.map(|it| Fault::Edit(*it)));
         faults
@@ -358,6 +355,7 @@ impl World {
                 self.record.founders.clone_from(names);
                 self.used = names.len();
             }
+            Chore::RecordBegun => self.record.begun = true,
             Chore::RecordFormed(id) => self.record.formed = Some(*id),
             Chore::MakeFounder(name) => self.make(name, Intent::Bootstrap),
             Chore::Adopt(name) => {

@@ -9,6 +9,7 @@ use super::{EtcdMemberSpec, EtcdMemberStatus, Intent};
 use crate::api::check::rules::{self, Said, volume};
 use crate::api::check::{Facts, Findings};
 use crate::api::names;
+use crate::api::plain::is_true;
 
 type Member = Said<EtcdMemberSpec, EtcdMemberStatus>;
 
@@ -30,5 +31,8 @@ pub(crate) fn check(old: Option<&Value>, new: &Value, _: &Facts<'_>, findings: &
     let (was, is) = (old.spec.intent.known().copied(), new.spec.intent.known().copied());
     if was != is && is != Some(Intent::Leave) {
         findings.forbidden("spec.intent", "may only be changed to \"Leave\", and never back: a member that left is gone from etcd");
+    }
+    if is_true(&old.spec.started) && !is_true(&new.spec.started) {
+        findings.forbidden("spec.started", "may not be taken back: the member may have promised something to the others");
     }
 }

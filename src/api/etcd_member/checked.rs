@@ -10,7 +10,7 @@ use crate::api::checked::{Readable, Unread};
 use crate::api::etcd_cluster::checked::{Storage, kept_on};
 use crate::api::field::Field;
 use crate::api::kinds::{self, Kind};
-use crate::api::plain::{some_text, text};
+use crate::api::plain::{is_true, some_text, text};
 
 /// One member, and what is to become of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +28,8 @@ pub struct EtcdMember {
     pub storage: Option<Storage>,
     /// What it is there for.
     pub intent: Intent,
+    /// Whether etcd may have run in a pod of it.
+    pub started: bool,
 }
 
 impl Readable for EtcdMember {
@@ -37,7 +39,8 @@ impl Readable for EtcdMember {
 
     fn read(object: &Value) -> Result<Self, Unread> {
         let spec: EtcdMemberSpec = Field::of(object.get("spec")).or_empty();
-        let EtcdMemberSpec { cluster_name, name, peer_url, client_url, storage, intent } = spec;
+        let EtcdMemberSpec { cluster_name, name, peer_url, client_url, storage, intent, started } =
+            spec;
         let no_intent = Unread { path: "spec.intent", wanted: "what it is there for" };
         Ok(Self {
             cluster: some_text(&cluster_name, "spec.clusterName")?,
@@ -46,6 +49,7 @@ impl Readable for EtcdMember {
             client_url: text(&client_url),
             storage: storage.into_known().map(kept_on).transpose()?,
             intent: intent.into_known().ok_or(no_intent)?,
+            started: is_true(&started),
         })
     }
 }
@@ -78,6 +82,7 @@ mod tests {
             client_url: None,
             storage: None,
             intent: Intent::Join,
+            started: false,
         }
     }
 

@@ -26,14 +26,21 @@ fn said(seen: &Seen) -> (Vec<Chore>, Because) {
     if let Reading::Known(etcd) = &seen.etcd {
         return (vec![Chore::RecordFormed(etcd.cluster)], Because::Forming);
     }
-    let missing = founders.iter().filter(|name| seen.member(name).is_none());
-    let missing: Vec<Chore> = missing.cloned().map(Chore::MakeFounder).collect();
+    let missing = founders.iter().filter(|name| seen.member(name).is_none()).cloned();
+    // Somebody deleted its EtcdMember. Whether it ever was anybody is not known, so it founds no more.
+    let make: fn(_) -> Chore = if seen.record.begun { Chore::Adopt } else { Chore::MakeFounder };
+    let missing: Vec<Chore> = missing.map(make).collect();
     if !missing.is_empty() {
         return (missing, Because::Founding);
+    }
+    let mut chores = pods::chores(seen);
+    if !seen.record.begun && chores.iter().any(|it| matches!(it, Chore::LetGo(_))) {
+        chores.retain(|it| !matches!(it, Chore::LetGo(_)));
+        chores.push(Chore::RecordBegun);
     }
     let lost = |it: &&_| seen.member(it).is_some_and(|it| it.has_lost_its_data(&seen.wanted));
     let left = founders.len().saturating_sub(founders.iter().filter(lost).count());
     let can_form = left >= quorum(founders.len());
     let because = if can_form { Because::Forming } else { Because::FoundersLost };
-    (pods::chores(seen), because)
+    (chores, because)
 }

@@ -135,6 +135,7 @@ impl Spoke for v1alpha1::EtcdClusterStatus {
         let EtcdClusterStatus {
             observed_generation: _,
             cluster_id: _,
+            founding: _,
             current_version,
             target_version,
             replicas,

@@ -207,6 +207,7 @@ impl Spoke for v1beta1::EtcdClusterStatus {
         let v1::status::EtcdClusterStatus {
             observed_generation,
             cluster_id,
+            founding: _,
             current_version,
             target_version,
             replicas,

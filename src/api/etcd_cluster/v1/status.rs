@@ -20,6 +20,8 @@ shape! {
         observed_generation: i64,
         /// The cluster's ID. It is set once and never changes.
         cluster_id as "clusterID": HexId,
+        /// Who founds the cluster. It is set once, before the first of them is made.
+        founding: Founding,
         /// The etcd release that runs: the oldest one, while members differ.
         current_version: ReportedVersion,
         /// The etcd release that is being brought in.
@@ -59,6 +61,17 @@ shape! {
         /// What is the case.
         #[schemars(length(max = 24), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
         conditions: Vec<Condition>,
+    }
+}
+
+shape! {
+    /// Who founds a cluster.
+    pub struct Founding {
+        /// The members that do.
+        #[schemars(length(max = 7), extend("x-kubernetes-list-type" = "set"))]
+        members: Vec<ObjectName>,
+        /// Whether any of them may have run. A member that is missing since then is not made anew.
+        begun: bool,
     }
 }
 
