@@ -3,4 +3,5 @@
 //! May touch: `mint` the system's source of randomness; nothing else.
 
 pub(crate) mod authority;
+pub(crate) mod leaf;
 pub(crate) mod mint;

@@ -11,7 +11,7 @@ use super::lifetimes::{Lifetimes, later};
 use super::renew::{Leaf, span};
 use crate::api::names;
 use crate::pki::authority::{Authority, Certificate};
-use crate::pki::mint::{self, Life, Signed, Wanted};
+use crate::pki::mint::{self, Life, Purpose, Signed, Wanted};
 
 pub(crate) use crate::pki::mint::Unmade;
 
@@ -32,8 +32,12 @@ pub(crate) fn leaf(
 ) -> Result<(Leaf, CertifiedKey), Unmade> {
     let (from, until) = span(lifetimes, &authority.certificate, wall);
     let [host, ..] = hosts(namespace);
-    let wanted =
-        Wanted { name: &host, hosts: hosts(namespace).to_vec(), life: Life { from, until } };
+    let wanted = Wanted {
+        name: &host,
+        hosts: hosts(namespace).to_vec(),
+        purpose: Purpose::Server,
+        life: Life { from, until },
+    };
     let Signed { certificate, key } = mint::sign(authority, &wanted)?;
     let Certificate { der, from, until } = certificate;
     let key = PrivateKeyDer::Pkcs8(key.pkcs8().to_vec().into());

@@ -13,6 +13,8 @@ use time::OffsetDateTime;
 
 use super::authority::{Authority, Certificate, PrivateKey, Unfit};
 
+pub(crate) use super::leaf::Signed;
+
 const SERIAL_BYTES: usize = 16;
 
 /// Why nothing was made. It tells nothing of any key.
@@ -42,21 +44,38 @@ pub(crate) struct Life {
     pub(crate) until: Timestamp,
 }
 
-/// A certificate that is wanted, to be shown by whoever is called.
+/// What a certificate is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// It is shown by whoever is called.
+    Server,
+    /// It is shown by whoever calls.
+    Client,
+    /// Both: who shows it is called by some, and calls others.
+    Both,
+}
+
+/// A certificate that is wanted.
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted<'a> {
-    /// Its common name, which is for people.
+    /// Its common name. For a server it is for people, a client is known by it.
     pub(crate) name: &'a str,
-    /// The hosts it is good for: names, and addresses.
+    /// The hosts it is good for: names, and addresses. A client needs none.
     pub(crate) hosts: Vec<String>,
+    pub(crate) purpose: Purpose,
     pub(crate) life: Life,
 }
 
-/// A certificate and its key.
-#[derive(Clone, Debug)]
-pub(crate) struct Signed {
-    pub(crate) certificate: Certificate,
-    pub(crate) key: PrivateKey,
+impl Purpose {
+    fn usages(self) -> Vec<ExtendedKeyUsagePurpose> {
+        let (server, client) =
+            (ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth);
+        match self {
+            Self::Server => vec![server],
+            Self::Client => vec![client],
+            Self::Both => vec![server, client],
+        }
+    }
 }
 
 /// A new authority, with a name for people.
@@ -72,13 +91,13 @@ pub(crate) fn authority(name: &str, life: Life) -> Result<Authority, Unmade> {
 
 /// A new certificate with a new key, signed by `authority`.
 pub(crate) fn sign(authority: &Authority, wanted: &Wanted<'_>) -> Result<Signed, Unmade> {
-    let Wanted { name, hosts, life } = wanted;
+    let Wanted { name, hosts, purpose, life } = wanted;
     let mut params = params(name, *life)?;
     params.subject_alt_names =
         CertificateParams::new(hosts.clone()).map_err(Unmade::Certificate)?.subject_alt_names;
     params.is_ca = IsCa::ExplicitNoCa;
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    params.extended_key_usages = purpose.usages();
     params.use_authority_key_identifier_extension = true;
     let signer = authority.key.signer().map_err(Unmade::Authority)?;
     let signed_by = CertificateDer::from(authority.certificate.der.as_slice());
