@@ -1,0 +1,92 @@
+//! All that an application needs to connect, in a Secret and out of it, in the words of
+//! servicebinding.io.
+//! Comes in: a Secret that anyone may have written to, or what belongs into it. Goes out: the other one.
+//! May touch: `pki`, the blueprint, Kubernetes' own types; pure.
+#![deny(clippy::disallowed_types, clippy::disallowed_methods)]
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::Secret;
+
+use super::keys::{APPLICATION, Broken, CA, entry, trusted};
+use crate::api::names;
+use crate::etcd_cluster::render::Blueprint;
+use crate::etcd_cluster::render::metadata::{owned, scheme};
+use crate::etcd_cluster::seen::Name;
+use crate::pki::authority::Certificate;
+use crate::pki::leaf::Signed;
+
+/// The type of the Secret, which never changes.
+const TYPE: &str = "servicebinding.io/etcd";
+const WORDS: [&str; 6] = ["type", "provider", "host", "port", "uri", "endpoints"];
+
+/// What an application is given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Binding {
+    /// What is no secret.
+    pub(crate) words: BTreeMap<String, String>,
+    /// What it shows, and whom it trusts; nothing where connections are in the clear.
+    pub(crate) identity: Option<Identity>,
+}
+
+/// What a client shows, and whom it trusts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    pub(crate) pair: Signed,
+    pub(crate) ca: Certificate,
+}
+
+impl Binding {
+    /// What a Secret says. What of its identity cannot be used is told beside it: the words are of use
+    /// without it.
+    pub(crate) fn read(secret: &Secret) -> (Self, Option<Broken>) {
+        let word = |key: &str| {
+            let bytes = &secret.data.as_ref()?.get(key)?.0;
+            Some((key.to_owned(), str::from_utf8(bytes).ok()?.to_owned()))
+        };
+        let words = WORDS.into_iter().filter_map(word).collect();
+        let found = APPLICATION
+            .signed(secret)
+            .and_then(|pair| Ok(Identity { pair, ca: trusted(secret, CA)? }));
+        match found {
+            Ok(identity) => (Self { words, identity: Some(identity) }, None),
+            Err(broken) => (Self { words, identity: None }, Some(broken)),
+        }
+    }
+
+    /// The Secret with this.
+    pub(crate) fn secret(&self, blueprint: &Blueprint<'_>) -> Secret {
+        let Self { words, identity } = self;
+        let words = words.iter().map(|(key, value)| entry(key, value.as_str()));
+        let identity = identity.iter().flat_map(|Identity { pair, ca }| {
+            APPLICATION.written(pair).into_iter().chain([entry(CA, ca.pem())])
+        });
+        Secret {
+            metadata: blueprint.metadata(names::client_secret(blueprint.name)),
+            type_: Some(TYPE.to_owned()),
+            data: Some(words.chain(identity).collect()),
+            ..Secret::default()
+        }
+    }
+}
+
+/// What an application is told of a cluster with these members.
+pub(crate) fn words(blueprint: &Blueprint<'_>, members: &[Name]) -> BTreeMap<String, String> {
+    let Blueprint { name, namespace, spec, .. } = *blueprint;
+    let host = format!("{}.{namespace}.svc", names::client_service(name));
+    let port = names::ETCD_CLIENT_PORT.to_string();
+    let uri = format!("{}://{host}:{port}", scheme(&spec.client_tls));
+    let mut endpoints: Vec<String> = members.iter().map(|it| blueprint.client_url(it)).collect();
+    // The same members make the same Secret, in whatever order they were listed.
+    endpoints.sort();
+    // Before there is a member there is the Service, which waits for them.
+    let endpoints = if endpoints.is_empty() { uri.clone() } else { endpoints.join(",") };
+    owned(&[
+        ("type", "etcd"),
+        ("provider", names::OPERATOR),
+        ("host", &host),
+        ("port", &port),
+        ("uri", &uri),
+        ("endpoints", &endpoints),
+    ])
+}

@@ -1,0 +1,93 @@
+//! What the keys of the Secrets are called, and how they are read and written.
+//! Comes in: a Secret that anyone may have written to. Goes out: bytes, or which key of which Secret is
+//! broken, and never what is in it. May touch: `pki`, Kubernetes' own types; pure.
+#![deny(clippy::disallowed_types, clippy::disallowed_methods)]
+
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
+
+use crate::pki::authority::{Authority, Certificate, Unfit};
+use crate::pki::leaf::Signed;
+
+/// The two keys of a pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pair {
+    pub(crate) certificate: &'static str,
+    pub(crate) key: &'static str,
+}
+
+/// What signs what clients show, and what is shown to them.
+pub(crate) const CLIENT_AUTHORITY: Pair = Pair { certificate: "client.crt", key: "client.key" };
+/// What signs what members show each other.
+pub(crate) const PEER_AUTHORITY: Pair = Pair { certificate: "peer.crt", key: "peer.key" };
+/// What a member shows to clients.
+pub(crate) const SERVER: Pair = Pair { certificate: "server.crt", key: "server.key" };
+/// What it shows to other members.
+pub(crate) const PEER: Pair = Pair { certificate: "peer.crt", key: "peer.key" };
+/// What an application shows.
+pub(crate) const APPLICATION: Pair = Pair { certificate: "tls.crt", key: "tls.key" };
+/// Whom a member trusts among clients.
+pub(crate) const CLIENT_CA: &str = "client-ca.crt";
+/// Whom a member trusts among members.
+pub(crate) const PEER_CA: &str = "peer-ca.crt";
+/// Whom an application trusts.
+pub(crate) const CA: &str = "ca.crt";
+
+/// What of a Secret cannot be used. It tells nothing of what is in there.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("Secret {secret}: {key} cannot be used: {why}")]
+pub(crate) struct Broken {
+    pub(crate) secret: String,
+    pub(crate) key: &'static str,
+    pub(crate) why: Unfit,
+}
+
+impl Pair {
+    /// The authority that is there under this pair of keys.
+    pub(crate) fn authority(self, secret: &Secret) -> Result<Authority, Broken> {
+        let (certificate, key) = self.bytes(secret)?;
+        Authority::read(certificate, key).map_err(|why| {
+            // The certificate is at fault if it cannot be read even by itself.
+            let alone = Certificate::one(certificate).is_ok();
+            broken(secret, if alone { self.key } else { self.certificate }, why)
+        })
+    }
+
+    /// The certificate with its key that is there under this pair of keys.
+    pub(crate) fn signed(self, secret: &Secret) -> Result<Signed, Broken> {
+        let (certificate, key) = self.bytes(secret)?;
+        Signed::read(certificate, key).map_err(|why| {
+            let of_key = matches!(why, Unfit::NotAKey | Unfit::KeyOfAnother);
+            broken(secret, if of_key { self.key } else { self.certificate }, why)
+        })
+    }
+
+    fn bytes(self, secret: &Secret) -> Result<(&[u8], &[u8]), Broken> {
+        Ok((bytes(secret, self.certificate)?, bytes(secret, self.key)?))
+    }
+
+    /// Both as they are written.
+    pub(crate) fn written(self, signed: &Signed) -> [(String, ByteString); 2] {
+        let Signed { certificate, key } = signed;
+        [entry(self.certificate, certificate.pem()), entry(self.key, key.pem())]
+    }
+}
+
+/// The certificate of an authority that is there under a key.
+pub(crate) fn trusted(secret: &Secret, key: &'static str) -> Result<Certificate, Broken> {
+    Certificate::one(bytes(secret, key)?).map_err(|why| broken(secret, key, why))
+}
+
+/// A key with its value, as it is written.
+pub(crate) fn entry(key: &str, value: impl Into<String>) -> (String, ByteString) {
+    (key.to_owned(), ByteString(value.into().into_bytes()))
+}
+
+fn bytes<'a>(secret: &'a Secret, key: &'static str) -> Result<&'a [u8], Broken> {
+    let found = secret.data.as_ref().and_then(|data| data.get(key));
+    found.map(|it| it.0.as_slice()).ok_or_else(|| broken(secret, key, Unfit::Missing))
+}
+
+fn broken(secret: &Secret, key: &'static str, why: Unfit) -> Broken {
+    Broken { secret: secret.metadata.name.clone().unwrap_or_default(), key, why }
+}

@@ -1,0 +1,152 @@
+//! Which Secrets are written, when, and why.
+
+use super::super::binding::{Binding, Identity, words};
+use super::super::lifetimes::{due, due_at};
+use super::super::wanted::{Because, Looked, Stuck, Wanted, Write, wanted};
+use super::*;
+use crate::etcd_cluster::seen::Reading;
+
+const DAY: i64 = 24 * 60 * 60;
+
+/// A cluster with one member, whose Secrets were all written at the start.
+fn fresh(authorities: &Authorities) -> Looked {
+    let (spec, leaves) = (spec(), leaves(authorities));
+    let blueprint = blueprint(&spec);
+    let identity = signing(authorities, at(0)).application(&blueprint).unwrap();
+    let binding = Binding { words: words(&blueprint, &[name("main-a")]), identity: Some(identity) };
+    Looked {
+        authorities: Reading::Known(Some(Ok(authorities.clone()))),
+        members: vec![(name("main-a"), Reading::Known(Some(Ok(leaves))))],
+        binding: Reading::Known(Some((binding, None))),
+    }
+}
+
+fn decided(looked: &Looked, now: Timestamp) -> Wanted {
+    wanted(&blueprint(&spec()), looked, &[name("main-a")], Lifetimes::default(), now)
+}
+
+fn broken(key: &'static str) -> Broken {
+    Broken { secret: "main-ca".to_owned(), key, why: Unfit::NotPem }
+}
+
+fn member() -> Write {
+    Write::Member(name("main-a"))
+}
+
+#[test]
+fn something_is_due_after_two_thirds_of_its_life() {
+    let authorities = authorities();
+    let pair = signing(&authorities, at(0)).operator().unwrap().pair;
+    let (from, until) = (pair.certificate.from, pair.certificate.until);
+    assert_eq!(until, at(90 * DAY));
+    assert_eq!(from, at(-300));
+    assert_eq!(due_at(&pair.certificate), at(-300 + (90 * DAY + 300) / 3 * 2));
+    assert!(!due(&pair.certificate, at(59 * DAY)));
+    assert!(due(&pair.certificate, at(61 * DAY)));
+}
+
+#[test]
+fn what_is_as_it_should_be_is_left_alone_until_it_is_due() {
+    let looked = fresh(&authorities());
+    let Wanted { writes, stuck, next, old_authorities } = decided(&looked, at(DAY));
+    assert_eq!((writes, stuck, old_authorities), (vec![], None, false));
+    let next = next.unwrap();
+    assert!(at(59 * DAY) < next && next < at(61 * DAY), "{next}");
+    assert_eq!(decided(&looked, at(59 * DAY)).writes, []);
+    let writes = decided(&looked, at(61 * DAY)).writes;
+    assert_eq!(writes, [(member(), Because::Old), (Write::Binding, Because::Old)]);
+}
+
+#[test]
+fn nothing_is_there_so_authorities_come_first_and_then_the_rest() {
+    let mut looked = Looked {
+        authorities: Reading::Known(None),
+        members: vec![(name("main-a"), Reading::Known(None))],
+        binding: Reading::Known(None),
+    };
+    let first = decided(&looked, at(0));
+    assert_eq!(first.writes, [(Write::Authorities, Because::Missing)]);
+    looked.authorities = Reading::Known(Some(Ok(authorities())));
+    let then = decided(&looked, at(0));
+    assert_eq!(then.writes, [(member(), Because::Missing), (Write::Binding, Because::Missing)]);
+    assert!(then.next.unwrap() > at(59 * DAY), "what is written now is due then");
+}
+
+#[test]
+fn what_could_not_be_read_is_not_written() {
+    let authorities = authorities();
+    let unknown = Looked { authorities: Reading::Unknown, ..fresh(&authorities) };
+    assert_eq!(decided(&unknown, at(61 * DAY)).writes, []);
+    let mut looked = fresh(&authorities);
+    looked.members = vec![(name("main-a"), Reading::Unknown)];
+    looked.binding = Reading::Unknown;
+    assert_eq!(decided(&looked, at(61 * DAY)).writes, []);
+}
+
+#[test]
+fn authorities_that_are_broken_or_lost_are_never_replaced_under_running_members() {
+    let looked = fresh(&authorities());
+    let damaged =
+        Looked { authorities: Reading::Known(Some(Err(broken("peer.key")))), ..looked.clone() };
+    let Wanted { writes, stuck, .. } = decided(&damaged, at(DAY));
+    assert_eq!((writes, stuck), (vec![], Some(Stuck::Broken(broken("peer.key")))));
+    let mut lost = Looked { authorities: Reading::Known(None), ..looked };
+    assert_eq!(decided(&lost, at(DAY)).stuck, Some(Stuck::Lost));
+    lost.members = vec![(name("main-a"), Reading::Unknown)];
+    assert_eq!(decided(&lost, at(DAY)).stuck, Some(Stuck::Lost), "it may be in use");
+}
+
+#[test]
+fn what_another_authority_signed_is_signed_again() {
+    let (own, other) = (authorities(), authorities());
+    let looked = Looked { authorities: Reading::Known(Some(Ok(own))), ..fresh(&other) };
+    let writes = decided(&looked, at(DAY)).writes;
+    assert_eq!(writes, [(member(), Because::NotTaken), (Write::Binding, Because::NotTaken)]);
+}
+
+#[test]
+fn what_is_good_for_other_hosts_is_signed_again() {
+    let authorities = authorities();
+    let mut looked = fresh(&authorities);
+    let (spec, other) = (spec(), name("main-b"));
+    let leaves = signing(&authorities, at(0)).member(&blueprint(&spec), &other).unwrap();
+    looked.members = vec![(name("main-a"), Reading::Known(Some(Ok(leaves))))];
+    assert_eq!(decided(&looked, at(DAY)).writes, [(member(), Because::OtherHosts)]);
+}
+
+#[test]
+fn what_is_broken_is_signed_again() {
+    let mut looked = fresh(&authorities());
+    looked.members = vec![(name("main-a"), Reading::Known(Some(Err(broken("peer.crt")))))];
+    let writes = decided(&looked, at(DAY)).writes;
+    assert_eq!(writes, [(member(), Because::Broken(broken("peer.crt")))]);
+}
+
+#[test]
+fn other_members_are_told_to_applications_without_a_new_key() {
+    let authorities = authorities();
+    let (looked, spec) = (fresh(&authorities), spec());
+    let both = [name("main-a"), name("main-b")];
+    let wanted = wanted(&blueprint(&spec), &looked, &both, Lifetimes::default(), at(DAY));
+    let [(Write::Words(binding), Because::OtherWords)] = wanted.writes.as_slice() else {
+        panic!("{wanted:?}");
+    };
+    assert_eq!(binding.words, words(&blueprint(&spec), &both));
+    let Reading::Known(Some((held, None))) = looked.binding else { panic!("it was there") };
+    let Some(Identity { pair, .. }) = &binding.identity else { panic!("the key is gone") };
+    assert_eq!(*pair, held.identity.unwrap().pair);
+}
+
+#[test]
+fn what_ends_with_its_authority_is_not_signed_over_and_over() {
+    let authorities = authorities();
+    let (late, later) = (at(3640 * DAY), at(3649 * DAY));
+    let (spec, mut looked) = (spec(), fresh(&authorities));
+    let blueprint = blueprint(&spec);
+    let leaves = signing(&authorities, late).member(&blueprint, &name("main-a")).unwrap();
+    looked.members = vec![(name("main-a"), Reading::Known(Some(Ok(leaves))))];
+    looked.binding = Reading::Unknown;
+    let Wanted { writes, next, old_authorities, .. } = decided(&looked, later);
+    assert_eq!((writes, next, old_authorities), (vec![], None, true));
+    assert_eq!(decided(&looked, at(3651 * DAY)).stuck, Some(Stuck::Expired));
+}

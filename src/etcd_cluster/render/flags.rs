@@ -1,0 +1,101 @@
+//! The flags of etcd for one member.
+//! Comes in: a blueprint, a member, and who the members are. Goes out: flags, but for how it starts,
+//! which the agent adds. May touch: `api`; pure.
+#![deny(clippy::disallowed_types, clippy::disallowed_methods)]
+
+use super::metadata::scheme;
+use super::tune::{self, Setting};
+use super::volumes::{DATA, TLS};
+use super::{Blueprint, NotInThisRelease, is_protected};
+use crate::api::names;
+use crate::etcd_cluster::identity::keys;
+use crate::etcd_cluster::seen::Name;
+
+/// A member, and its peer URL.
+pub(crate) type Peer = (Name, String);
+
+impl Blueprint<'_> {
+    /// The flags of a member. `peers` are all members that etcd lists, or those who found the cluster;
+    /// whether it is one of them itself makes no difference.
+    pub(crate) fn flags(
+        &self,
+        member: &Name,
+        peers: &[Peer],
+    ) -> Result<Vec<String>, NotInThisRelease> {
+        let Self { name, namespace, uid, spec, agent_image: _, agent_pull_policy: _ } = *self;
+        let (client, peer) = (scheme(&spec.client_tls), scheme(&spec.peer_tls));
+        // etcd listens on every address of both families if it is told to on all of one.
+        let listen = |scheme: &str, port: u16| format!("{scheme}://0.0.0.0:{port}");
+        let mut flags = vec![
+            flag("name", member),
+            flag("data-dir", DATA),
+            flag("listen-client-urls", &listen(client, names::ETCD_CLIENT_PORT)),
+            flag("advertise-client-urls", &self.client_url(member)),
+            flag("listen-peer-urls", &listen(peer, names::ETCD_PEER_PORT)),
+            flag("initial-advertise-peer-urls", &self.peer_url(member)),
+            flag("initial-cluster", &self.initial_cluster(member, peers)),
+            // Another cluster of the same name must not be taken for this one.
+            flag("initial-cluster-token", &format!("{namespace}-{name}-{uid}")),
+            // In the clear, for probes: the kubelet has no certificate. Nothing of the data is there.
+            flag("listen-metrics-urls", &listen("http", names::ETCD_METRICS_PORT)),
+            flag("strict-reconfig-check", &true),
+            flag("logger", "zap"),
+        ];
+        flags.extend(self.protected()?);
+        let settings = tune::settings(spec)?.into_iter();
+        flags.extend(settings.map(|Setting { option, value, why: _ }| flag(option, &value)));
+        Ok(flags)
+    }
+
+    fn initial_cluster(&self, member: &Name, peers: &[Peer]) -> String {
+        let own = (member.clone(), self.peer_url(member));
+        let others = peers.iter().filter(|(name, _)| name != member);
+        let mut all: Vec<&Peer> = others.chain([&own]).collect();
+        // The same members make the same pod, in whatever order they were listed.
+        all.sort();
+        let words: Vec<String> = all.iter().map(|(name, url)| format!("{name}={url}")).collect();
+        words.join(",")
+    }
+
+    fn protected(&self) -> Result<Vec<String>, NotInThisRelease> {
+        let file = |key: &str| format!("{TLS}/{key}");
+        let mut flags = Vec::new();
+        let client = is_protected(&self.spec.client_tls, "spec.tls.client")?;
+        if client {
+            flags.extend([
+                flag("cert-file", &file(keys::SERVER.certificate)),
+                flag("key-file", &file(keys::SERVER.key)),
+                flag("client-cert-auth", &true),
+                flag("trusted-ca-file", &file(keys::CLIENT_CA)),
+            ]);
+        }
+        let peer = is_protected(&self.spec.peer_tls, "spec.tls.peer")?;
+        if peer {
+            flags.extend([
+                flag("peer-cert-file", &file(keys::PEER.certificate)),
+                flag("peer-key-file", &file(keys::PEER.key)),
+                flag("peer-client-cert-auth", &true),
+                flag("peer-trusted-ca-file", &file(keys::PEER_CA)),
+                // Who has a certificate of this authority is a member: nobody else is given one. etcd would
+                // also look its name up, and names lag seconds behind a pod that has just come.
+                flag(tune::trusts_its_authority(self.spec.version.minor()), &true),
+            ]);
+        }
+        if client || peer {
+            // As etcd does by itself, but said: 1.3 alone would lock out clients that are still in use.
+            flags.push(flag("tls-min-version", "TLS1.2"));
+        }
+        Ok(flags)
+    }
+
+    /// Whether there is anything that needs a certificate.
+    pub(super) fn needs_certificates(&self) -> Result<bool, NotInThisRelease> {
+        let client = is_protected(&self.spec.client_tls, "spec.tls.client")?;
+        let peer = is_protected(&self.spec.peer_tls, "spec.tls.peer")?;
+        Ok(client || peer)
+    }
+}
+
+fn flag(name: &str, value: &(impl ToString + ?Sized)) -> String {
+    format!("--{name}={}", value.to_string())
+}

@@ -1,0 +1,167 @@
+//! What etcd is told.
+
+use super::*;
+use crate::api::etcd_version::Release;
+use crate::etcd_cluster::render::tune::tuning;
+
+fn flags(said: Value) -> Vec<String> {
+    let spec = cluster(said);
+    let blueprint = blueprint(&spec);
+    let peers = ["main-b", "main-a"].map(|it| (name(it), blueprint.peer_url(&name(it))));
+    blueprint.flags(&name("main-a"), &peers).unwrap()
+}
+
+fn has(flags: &[String], flag: &str) {
+    assert!(flags.iter().any(|it| it == flag), "{flag} is missing: {flags:#?}");
+}
+
+fn says_nothing_of(flags: &[String], word: &str) {
+    assert!(!flags.iter().any(|it| it.contains(word)), "{word}: {flags:#?}");
+}
+
+#[test]
+fn a_member_is_told_who_it_is_and_who_the_others_are() {
+    let flags = flags(json!({}));
+    let all = "main-a=https://main-a.space.svc:2380,main-b=https://main-b.space.svc:2380";
+    for flag in [
+        "--name=main-a",
+        "--data-dir=/var/lib/etcd/data",
+        "--listen-client-urls=https://0.0.0.0:2379",
+        "--advertise-client-urls=https://main-a.space.svc:2379",
+        "--initial-advertise-peer-urls=https://main-a.space.svc:2380",
+        "--listen-metrics-urls=http://0.0.0.0:2381",
+        &format!("--initial-cluster={all}"),
+        &format!("--initial-cluster-token=space-main-{UID}"),
+        "--client-cert-auth=true",
+        "--peer-client-cert-auth=true",
+        "--trusted-ca-file=/etc/etcd/tls/client-ca.crt",
+        "--peer-trusted-ca-file=/etc/etcd/tls/peer-ca.crt",
+    ] {
+        has(&flags, flag);
+    }
+    // The agent says it, at every start.
+    says_nothing_of(&flags, "initial-cluster-state");
+}
+
+#[test]
+fn a_member_that_is_not_among_the_others_is_added_to_them() {
+    let spec = cluster(json!({}));
+    let blueprint = blueprint(&spec);
+    let (own, other) = (name("main-a"), name("main-b"));
+    let with =
+        [(own.clone(), blueprint.peer_url(&own)), (other.clone(), blueprint.peer_url(&other))];
+    let without = [(other.clone(), blueprint.peer_url(&other))];
+    assert_eq!(blueprint.flags(&own, &with), blueprint.flags(&own, &without));
+}
+
+#[test]
+fn each_minor_version_is_told_in_its_own_words_to_check_its_data() {
+    let old = flags(json!({"version": "3.5.35"}));
+    has(&old, "--experimental-initial-corrupt-check=true");
+    has(&old, "--experimental-compact-hash-check-enabled=true");
+    says_nothing_of(&old, "feature-gates");
+    for version in ["3.6.16", "3.7.3"] {
+        let new = flags(json!({"version": version}));
+        has(&new, "--feature-gates=InitialCorruptCheck=true,CompactHashCheck=true");
+        says_nothing_of(&new, "experimental");
+    }
+}
+
+#[test]
+fn a_version_that_nobody_looked_at_is_not_started() {
+    let spec = EtcdCluster { version: Release::new(3, 8, 0), ..cluster(json!({})) };
+    let refused = blueprint(&spec).flags(&name("main-a"), &[]).unwrap_err();
+    assert_eq!(refused.to_string(), "spec.version: etcd 3.8 is not in this release");
+}
+
+#[test]
+fn what_the_user_chose_is_what_runs() {
+    let flags = flags(json!({"options": {
+        "quota": "1Gi", "autoCompaction": {"mode": "Revision", "retentionRevisions": 1000},
+        "snapshotCount": 5000, "heartbeatMilliseconds": 200, "electionMilliseconds": 2000,
+    }}));
+    for flag in [
+        "--quota-backend-bytes=1073741824",
+        "--auto-compaction-mode=revision",
+        "--auto-compaction-retention=1000",
+        "--snapshot-count=5000",
+        "--heartbeat-interval=200",
+        "--election-timeout=2000",
+    ] {
+        has(&flags, flag);
+    }
+    has(
+        &self::flags(json!({"options": {"autoCompaction": {"retentionSeconds": 90}}})),
+        "--auto-compaction-retention=90s",
+    );
+}
+
+#[test]
+fn the_data_fits_on_its_disk_twice_beside_the_log() {
+    const MEBI: u64 = 1 << 20;
+    for (disk, quota) in
+        [("300Mi", 54), ("1Gi", 320), ("10Gi", 4928), ("17Gi", 8192), ("1Ti", 8192)]
+    {
+        let flags = flags(json!({"storage": {"size": disk}}));
+        has(&flags, &format!("--quota-backend-bytes={}", quota * MEBI));
+    }
+    has(&flags(json!({"storage": {"size": "300Mi"}})), "--max-wals=2");
+    says_nothing_of(&flags(json!({"storage": {"size": "1Gi"}})), "max-wals");
+}
+
+#[test]
+fn an_election_is_never_closer_than_five_heartbeats() {
+    for (heartbeat, election) in [(10, 1000), (150, 1500), (10_000, 50_000)] {
+        let flags = flags(json!({"options": {"heartbeatMilliseconds": heartbeat}}));
+        has(&flags, &format!("--election-timeout={election}"));
+    }
+    for (election, heartbeat) in [(50, 5), (1000, 100), (50_000, 100)] {
+        let flags = flags(json!({"options": {"electionMilliseconds": election}}));
+        has(&flags, &format!("--heartbeat-interval={heartbeat}"));
+    }
+}
+
+#[test]
+fn connections_in_the_clear_have_no_certificates() {
+    let off = json!({"source": "Disabled"});
+    let both = flags(json!({"tls": {"client": off, "peer": off}}));
+    for word in ["https", "tls", "cert", "-ca-"] {
+        says_nothing_of(&both, word);
+    }
+    let one = flags(json!({"tls": {"client": off}}));
+    has(&one, "--listen-client-urls=http://0.0.0.0:2379");
+    has(&one, "--peer-client-cert-auth=true");
+    says_nothing_of(&one, "--client-cert-auth");
+}
+
+#[test]
+fn certificates_from_elsewhere_are_not_in_this_release() {
+    let other = json!({"source": "Secret", "secretRef": {"name": "mine"}});
+    let spec = cluster(json!({"tls": {"peer": other}}));
+    let refused = blueprint(&spec).flags(&name("main-a"), &[]).unwrap_err();
+    assert_eq!(refused.to_string(), "spec.tls.peer: only Managed and Disabled are in this release");
+}
+
+#[test]
+fn what_the_operator_chose_is_told_with_its_reason_and_nothing_else_is() {
+    let told = |said| serde_json::to_value(tuning(&cluster(said))).unwrap();
+    let options = |told: &Value| -> Vec<String> {
+        let all = told.as_array().unwrap().iter();
+        all.map(|it| it["option"].as_str().unwrap().to_owned()).collect()
+    };
+    let silent = told(json!({}));
+    assert_eq!(
+        options(&silent),
+        ["quota-backend-bytes", "auto-compaction-retention", "snapshot-count", "feature-gates"]
+    );
+    for tuned in silent.as_array().unwrap() {
+        assert!(tuned["why"].as_str().unwrap().len() > 10, "{tuned}");
+    }
+    let said = told(json!({
+        "options": {
+            "quota": "1Gi", "autoCompaction": {"retentionSeconds": 90}, "snapshotCount": 5000,
+        },
+        "resources": {"limits": {"cpu": "1500m", "memory": "1Gi"}},
+    }));
+    assert_eq!(options(&said), ["feature-gates", "GOMAXPROCS", "GOMEMLIMIT"]);
+}
