@@ -52,7 +52,7 @@ fn walk(start: World, faults: usize) -> usize {
                 next.push_back(after);
             }
         }
-        if let Err(why) = comes_to_rest(state.world.clone()) {
+        if let Err(why) = comes_to_rest(state.world.clone().mended()) {
             panic!("{why}\n{}", told(&trail, &state));
         }
     }
@@ -116,10 +116,12 @@ fn comes_to_rest(mut world: World) -> Result<(), String> {
 
 fn rested(world: &World, because: Because) -> Result<(), String> {
     let fine = match because {
-        Because::Well => world.is_as_wanted(),
-        // These are true only where the faults themselves took too much.
-        Because::QuorumLost | Because::FoundersLost => world.has_lost_its_quorum(),
+        Because::Well | Because::Asleep => world.is_as_wanted(),
+        // It is true only where the faults themselves took too much.
+        Because::QuorumLost => world.has_lost_its_quorum(),
         Because::Paused
+        | Because::FoundersLost
+        | Because::VolumesRetained
         | Because::Founding
         | Because::Forming
         | Because::ForeignCluster

@@ -1,7 +1,7 @@
 //! What to do next about a cluster. The order of the ladder is the policy, and reads as one: who is
-//! paused is left alone; a cluster is formed before anything else; nobody acts without a quorum; who
-//! goes has gone before another comes; who comes has come before anybody is given up; and only a
-//! cluster that is well changes its size.
+//! paused is left alone; a cluster is formed before anything else; who shall sleep sleeps; nobody acts
+//! without a quorum; who goes has gone before another comes; who comes has come before anybody is given
+//! up; and only a cluster that is well changes its size.
 //! Comes in: `Seen`. Goes out: a `Plan`. May touch: nothing; pure.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
@@ -33,6 +33,10 @@ pub fn decide(seen: &Seen) -> Plan {
         return Plan { chores: Vec::new(), step, because };
     }
     let Some(formed) = seen.record.formed else { return form::plan(seen) };
+    if seen.wanted.replicas == 0 {
+        let (step, because) = wait(Because::Asleep);
+        return Plan { chores: pods::put_to_sleep(seen), step, because };
+    }
     let (step, because) = match &seen.etcd {
         Reading::Unknown => wait(Because::QuorumLost),
         Reading::Known(etcd) if etcd.cluster != formed => wait(Because::ForeignCluster),

@@ -21,8 +21,13 @@ pub struct Plan {
 /// Something that is safe at any time and safe to repeat.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Chore {
-    /// Write down who founds the cluster, once.
+    /// Write down who founds the cluster: once, and again only after those before were cleared away.
     RecordFounders(Vec<Name>),
+    /// Write down that the founders are given up. There is no way back. Nobody can have written to them:
+    /// only a cluster that was written down as formed is given a Secret for clients.
+    RecordAbandoned,
+    /// Clear away a founder that was given up, with its pod and its volume.
+    Scrap(Name),
     /// Write down that founders are let go, once. From then on a founder without an EtcdMember is one
     /// that was deleted, and not one that was never made.
     RecordBegun,
@@ -44,6 +49,10 @@ pub enum Chore {
     RecordPod(Name),
     /// Let a pod go that was written down.
     LetGo(Name),
+    /// Delete a pod in which nothing runs, so that another can be made.
+    ClearPod(Name),
+    /// Delete the pod of a member that shall sleep. Its volume stays.
+    Sleep(Name),
 }
 
 /// One change, or none.
@@ -82,8 +91,12 @@ pub enum Because {
     Founding,
     /// The founders have yet to find each other.
     Forming,
-    /// Too many founders have lost their data before they were a cluster: a person is needed.
+    /// The founders cannot become a cluster any more, and others take their place.
     FoundersLost,
+    /// There are volumes of another cluster that had this name: a person is needed.
+    VolumesRetained,
+    /// The user wants nothing to run.
+    Asleep,
     /// etcd does not answer with a quorum, or nobody could ask it.
     QuorumLost,
     /// Another cluster than the one that was founded answers: a person is needed.
@@ -113,12 +126,66 @@ pub enum Because {
 }
 
 impl Because {
+    /// The one word for it in logs, metrics, Events and conditions.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Paused => "Paused",
+            Self::Founding => "Founding",
+            Self::Forming => "Forming",
+            Self::FoundersLost => "FoundersLost",
+            Self::VolumesRetained => "VolumesRetained",
+            Self::Asleep => "Asleep",
+            Self::QuorumLost => "QuorumLost",
+            Self::ForeignCluster => "ForeignCluster",
+            Self::ForeignMember => "ForeignMember",
+            Self::Leaving => "Leaving",
+            Self::LeavingBlocked => "LeavingBlocked",
+            Self::Joining => "Joining",
+            Self::JoinFailed => "JoinFailed",
+            Self::MemberLost => "MemberLost",
+            Self::MemberLostBlocked => "MemberLostBlocked",
+            Self::TooFew => "TooFew",
+            Self::TooMany => "TooMany",
+            Self::MemberUnwell => "MemberUnwell",
+            Self::Well => "Well",
+        }
+    }
+
+    /// Whether it is nothing that anybody hoped for.
+    #[must_use]
+    pub const fn is_trouble(self) -> bool {
+        match self {
+            Self::FoundersLost
+            | Self::VolumesRetained
+            | Self::QuorumLost
+            | Self::ForeignCluster
+            | Self::ForeignMember
+            | Self::LeavingBlocked
+            | Self::JoinFailed
+            | Self::MemberLost
+            | Self::MemberLostBlocked
+            | Self::MemberUnwell => true,
+            Self::Paused
+            | Self::Asleep
+            | Self::Founding
+            | Self::Forming
+            | Self::Leaving
+            | Self::Joining
+            | Self::TooFew
+            | Self::TooMany
+            | Self::Well => false,
+        }
+    }
+
     /// Whether nothing goes on until a person does something.
     #[must_use]
     pub const fn needs_a_person(self) -> bool {
         match self {
-            Self::FoundersLost | Self::ForeignCluster | Self::ForeignMember => true,
+            Self::VolumesRetained | Self::ForeignCluster | Self::ForeignMember => true,
             Self::Paused
+            | Self::Asleep
+            | Self::FoundersLost
             | Self::Founding
             | Self::Forming
             | Self::QuorumLost

@@ -54,6 +54,8 @@ pub struct Seen {
     pub members: Vec<Member>,
     /// Volumes of members whose EtcdMember is gone though nobody retired it.
     pub orphans: Vec<Name>,
+    /// Volumes of another cluster that had this one's name.
+    pub retained: Vec<Name>,
     /// What etcd says, asked in a way that needs a quorum.
     pub etcd: Reading<Etcd>,
     /// Names that no member has, and that nothing is left of; as many as there can be members.
@@ -63,7 +65,7 @@ pub struct Seen {
 /// What the user wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Wanted {
-    /// How many members.
+    /// How many members; with none the cluster sleeps.
     pub replicas: usize,
     /// Whether to leave everything alone.
     pub paused: bool,
@@ -78,6 +80,8 @@ pub struct Record {
     pub founders: Vec<Name>,
     /// Whether any of them may have run.
     pub begun: bool,
+    /// Whether they are given up, and others found the cluster.
+    pub abandoned: bool,
     /// The cluster that they founded.
     pub formed: Option<ClusterId>,
 }
@@ -106,6 +110,8 @@ pub struct Member {
     pub pod: Reading<Pod>,
     /// Its volume.
     pub volume: Reading<Volume>,
+    /// Whether its pod has not run yet and was made from another spec than there is now.
+    pub stale: bool,
     /// Whether it has been unwell for longer than the user puts up with.
     pub given_up: bool,
 }
@@ -121,8 +127,10 @@ pub enum Pod {
     Started,
     /// It does not start etcd, because the member's data is gone.
     Refuses,
-    /// It is on its way out.
+    /// It is on its way out. On a node that is lost it stays so.
     Going,
+    /// It has ended, and nothing in it runs ever again: the node has turned it away.
+    Ended,
 }
 
 /// A member's volume.
@@ -169,7 +177,7 @@ impl Member {
         match (self.pod, self.volume) {
             (Reading::Known(Pod::Refuses), _) => true,
             (Reading::Known(Pod::None), Reading::Known(Volume::None)) => self.had_pod,
-            (Reading::Known(Pod::None), _) => self.had_pod && !wanted.durable,
+            (Reading::Known(Pod::None | Pod::Ended), _) => self.had_pod && !wanted.durable,
             (Reading::Known(Pod::Gated | Pod::Started | Pod::Going) | Reading::Unknown, _) => false,
         }
     }

@@ -11,8 +11,10 @@ use quorate::etcd_cluster::seen::{
 };
 
 /// The names that members get, in their order.
-const NAMES: [&str; 16] =
-    ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p"];
+const NAMES: [&str; 26] = [
+    "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p", "q", "r", "s",
+    "t", "u", "v", "w", "x", "y", "z",
+];
 const CLUSTER: ClusterId = ClusterId(7);
 
 /// What can happen to it.
@@ -32,16 +34,35 @@ pub(crate) enum Fault {
     Erase(Name),
     /// A learner strikes itself from the list, as etcd has been seen to do.
     Vanish(Name),
-    /// The user wants another size.
+    /// A pod's node is lost: the pod is on its way out for ever, and nobody hears of it.
+    LoseNode(Name),
+    /// A node turns a pod away that it has taken before.
+    TurnAway(Name),
+    /// The user wants another size; none is sleep.
     Edit(usize),
+    /// The user asks for what no node can give. What is made from now on does not start.
+    Spoil,
+    /// The user takes that back. What was made meanwhile does not start by itself.
+    Mend,
+    /// What was written down in the status is lost.
+    Forget,
 }
 
 /// A pod, as the kubelet has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Process {
     Gated(Told),
-    Running { how: Told, ran: bool },
+    Running {
+        how: Told,
+        ran: bool,
+    },
+    /// It was made from a spec that no node can satisfy.
+    Waits(Told),
     Refuses,
+    /// Its node is lost.
+    Lost,
+    /// Its node has turned it away.
+    Ended,
 }
 
 /// What is on a disk.
@@ -66,11 +87,13 @@ struct Object {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[expect(clippy::struct_excessive_bools, reason = "a world is many facts")]
 pub(crate) struct World {
     pub(crate) paused: bool,
     replicas: usize,
     sizes: &'static [usize],
     durable: bool,
+    spoilt: bool,
     record: Record,
     members: BTreeMap<Name, Object>,
     pods: BTreeMap<Name, Process>,
@@ -95,6 +118,7 @@ impl World {
             replicas,
             sizes,
             durable,
+            spoilt: false,
             record: Record::default(),
             members: BTreeMap::new(),
             pods: BTreeMap::new(),
@@ -122,6 +146,7 @@ impl World {
                 .filter(|it| !self.members.contains_key(*it))
                 .cloned()
                 .collect(),
+            retained: Vec::new(),
             etcd: if self.answers() { Reading::Known(self.etcd()) } else { Reading::Unknown },
             free_names: free.collect(),
         }
@@ -132,12 +157,15 @@ impl World {
         let pod = match self.pods.get(name) {
             None => Pod::None,
             Some(Process::Gated(_)) => Pod::Gated,
-            Some(Process::Running { .. }) => Pod::Started,
+            Some(Process::Running { .. } | Process::Waits(_)) => Pod::Started,
             Some(Process::Refuses) => Pod::Refuses,
+            Some(Process::Lost) => Pod::Going,
+            Some(Process::Ended) => Pod::Ended,
         };
+        let stale = matches!(self.pods.get(name), Some(Process::Waits(_))) && !self.spoilt;
         let volume = if self.disks.contains_key(name) { Volume::There } else { Volume::None };
         let (pod, volume) = (Reading::Known(pod), Reading::Known(volume));
-        Member { name: name.clone(), intent, had_pod, pod, volume, given_up }
+        Member { name: name.clone(), intent, had_pod, pod, volume, stale, given_up }
     }
 
     fn etcd(&self) -> Etcd {
@@ -170,21 +198,28 @@ impl World {
 
     /// Whether too few voters have their data left to ever agree again.
     pub(crate) fn has_lost_its_quorum(&self) -> bool {
-        let whole = |name: &Name| self.disks.get(name) == Some(&Disk::Log);
+        let whole = |name: &Name| {
+            self.disks.get(name) == Some(&Disk::Log) && self.pods.get(name) != Some(&Process::Lost)
+        };
         if self.formed {
             let left = self.voters().filter(|it| whole(&it.name)).count();
             return left < quorum(self.voters().count());
         }
-        let gone = |name: &&Name| matches!(self.pods.get(*name), Some(Process::Refuses) | None);
-        let founders = &self.record.founders;
-        founders.len() - founders.iter().filter(gone).count() < quorum(founders.len())
+        false
     }
 
     pub(crate) fn is_as_wanted(&self) -> bool {
+        if self.replicas == 0 {
+            return self.pods.values().all(|it| *it == Process::Lost);
+        }
         let well = self.list.iter().all(|it| !it.learner && self.is_up(&it.name));
         let known = self.list.iter().all(|it| self.members.contains_key(&it.name));
-        let count = self.list.len() == self.replicas && self.members.len() == self.replicas;
-        well && known && count && self.pods.len() == self.replicas
+        // What is on a lost node stays until the node is back, or gone for good.
+        let is_lost = |name: &&Name| self.pods.get(*name) == Some(&Process::Lost);
+        let left = self.members.keys().filter(is_lost).count();
+        let lost = self.pods.keys().filter(is_lost).count();
+        let count = self.list.len() == self.replicas && self.members.len() == self.replicas + left;
+        well && known && count && self.pods.len() == self.replicas + lost
     }
 
     // ---- what happens in it
@@ -198,8 +233,18 @@ impl World {
                 faults.push(Fault::EmptyDisk(name.clone()));
             }
         }
+        for (name, process) in &self.pods {
+            if let Process::Running { .. } = process {
+                faults.push(Fault::LoseNode(name.clone()));
+                faults.push(Fault::TurnAway(name.clone()));
+            }
+        }
         if self.pods.len() > 1 {
             faults.push(Fault::LoseAllPods);
+        }
+        faults.push(if self.spoilt { Fault::Mend } else { Fault::Spoil });
+        if self.record.formed.is_some() {
+            faults.push(Fault::Forget);
         }
         for name in self.members.keys() {
             faults.push(Fault::Unmake(name.clone()));
@@ -238,6 +283,16 @@ impl World {
                 after.disks.remove(name);
             }
             Fault::Vanish(name) => after.list.retain(|it| it.name != *name),
+            Fault::LoseNode(name) => {
+                after.pods.insert(name.clone(), Process::Lost);
+            }
+            Fault::TurnAway(name) => {
+                after.lose_pod(name);
+                after.pods.insert(name.clone(), Process::Ended);
+            }
+            Fault::Spoil => after.spoilt = true,
+            Fault::Mend => after.spoilt = false,
+            Fault::Forget => after.record = Record::default(),
             Fault::Edit(size) => after.replicas = *size,
         }
         after.live();
@@ -249,6 +304,12 @@ impl World {
         if !self.durable {
             self.disks.remove(name);
         }
+    }
+
+    /// The user sees that something is wrong with the spec.
+    pub(crate) fn mended(mut self) -> Self {
+        self.spoilt = false;
+        self
     }
 
     /// Time goes by: whoever is not up has been so for too long.
@@ -352,9 +413,19 @@ impl World {
     fn chore(&mut self, chore: &Chore) {
         match chore {
             Chore::RecordFounders(names) => {
+                self.must_be_cleared_away();
+                self.used += names.len();
                 self.record.founders.clone_from(names);
-                self.used = names.len();
+                self.record.begun = false;
+                self.record.abandoned = false;
             }
+            Chore::RecordAbandoned => {
+                self.record.abandoned = true;
+                if self.record.formed.is_some() {
+                    self.broken = Some("a cluster that was formed is given up".to_owned());
+                }
+            }
+            Chore::Scrap(name) => self.scrap(name),
             Chore::RecordBegun => self.record.begun = true,
             Chore::RecordFormed(id) => self.record.formed = Some(*id),
             Chore::MakeFounder(name) => self.make(name, Intent::Bootstrap),
@@ -368,8 +439,20 @@ impl World {
             }
             Chore::LetGo(name) => {
                 if let Some(Process::Gated(how)) = self.pods.get(name).copied() {
-                    self.pods.insert(name.clone(), Process::Running { how, ran: false });
+                    self.pods.insert(name.clone(), self.started(how));
                 }
+            }
+            Chore::ClearPod(name) => {
+                if let Some(Process::Running { .. }) = self.pods.get(name) {
+                    self.broken = Some(format!("{name} runs, and its pod is cleared away"));
+                }
+                self.lose_pod(name);
+            }
+            Chore::Sleep(name) => {
+                if self.replicas > 0 {
+                    self.broken = Some(format!("{name} is put to sleep, and nobody wants that"));
+                }
+                self.lose_pod(name);
             }
         }
     }
@@ -386,10 +469,34 @@ impl World {
                 return;
             }
             Told::Found | Told::Join => Process::Gated(told),
-            Told::Return => Process::Running { how: Told::Return, ran: false },
+            Told::Return => self.started(Told::Return),
         };
         self.disks.entry(name.clone()).or_insert(Disk::Empty);
         self.pods.insert(name.clone(), process);
+    }
+
+    fn started(&self, how: Told) -> Process {
+        if self.spoilt { Process::Waits(how) } else { Process::Running { how, ran: false } }
+    }
+
+    fn scrap(&mut self, name: &Name) {
+        if self.record.formed.is_some() || !self.record.abandoned {
+            self.broken = Some(format!("{name} is scrapped, and it may have been written to"));
+        }
+        self.members.remove(name);
+        if self.pods.get(name) != Some(&Process::Lost) {
+            self.pods.remove(name);
+        }
+        self.disks.remove(name);
+    }
+
+    /// Nothing may be left of founders that were given up when others found.
+    fn must_be_cleared_away(&mut self) {
+        if !self.members.is_empty() || !self.disks.is_empty() {
+            self.broken = Some("others found, and something is left of those before".to_owned());
+        }
+        self.formed = false;
+        self.list.clear();
     }
 
     fn step(&mut self, step: &Step) {

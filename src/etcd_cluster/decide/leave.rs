@@ -11,9 +11,11 @@ pub(super) fn rule(seen: &Seen, etcd: &Etcd) -> Said {
 }
 
 /// When nobody who goes can go yet. Others speak before this: who has lost its data must not wait for
-/// one that cannot go because of it.
-pub(super) fn blocked(seen: &Seen, _: &Etcd) -> Said {
-    leaving(seen).next().map(|_| (Step::Wait, Because::LeavingBlocked))
+/// one that cannot go because of it. Nobody waits for the pod of one that has gone: its node may be
+/// lost, and it is never deleted by force.
+pub(super) fn blocked(seen: &Seen, etcd: &Etcd) -> Said {
+    let is_listed = |it: &&Member| etcd.entry(&it.name).is_some();
+    leaving(seen).find(is_listed).map(|_| (Step::Wait, Because::LeavingBlocked))
 }
 
 fn leaving(seen: &Seen) -> impl Iterator<Item = &Member> {
@@ -23,7 +25,7 @@ fn leaving(seen: &Seen) -> impl Iterator<Item = &Member> {
 fn next(etcd: &Etcd, member: &Member) -> Said {
     match etcd.entry(&member.name) {
         Some(entry) => struck(etcd, entry),
-        None => Some(cleared(member)),
+        None => cleared(member).map(|step| (step, Because::Leaving)),
     }
 }
 
@@ -42,13 +44,12 @@ fn struck(etcd: &Etcd, entry: &Registered) -> Said {
 }
 
 /// etcd does not know it any more, so nothing of it is needed.
-fn cleared(member: &Member) -> (Step, Because) {
-    let step = match member.pod {
-        Reading::Known(Pod::None) => Step::Forget(member.name.clone()),
-        Reading::Known(Pod::Gated | Pod::Started | Pod::Refuses) => {
-            Step::DeletePod(member.name.clone())
+fn cleared(member: &Member) -> Option<Step> {
+    match member.pod {
+        Reading::Known(Pod::None) => Some(Step::Forget(member.name.clone())),
+        Reading::Known(Pod::Gated | Pod::Started | Pod::Refuses | Pod::Ended) => {
+            Some(Step::DeletePod(member.name.clone()))
         }
-        Reading::Known(Pod::Going) | Reading::Unknown => Step::Wait,
-    };
-    (step, Because::Leaving)
+        Reading::Known(Pod::Going) | Reading::Unknown => None,
+    }
 }

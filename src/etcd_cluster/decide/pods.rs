@@ -6,12 +6,21 @@
 
 use crate::api::told::Told;
 use crate::etcd_cluster::plan::Chore;
-use crate::etcd_cluster::seen::{Intent, Member, Name, Pod, Reading, Seen, Volume};
+use crate::etcd_cluster::seen::{Etcd, Intent, Member, Name, Pod, Reading, Seen, Volume};
 
 pub(super) fn chores(seen: &Seen) -> Vec<Chore> {
     let adopted = seen.orphans.iter().filter(|name| is_needed(seen, name)).cloned();
     let pods = seen.members.iter().filter_map(|member| chore(seen, member));
     adopted.map(Chore::Adopt).chain(pods).collect()
+}
+
+/// Ends every pod. The volumes stay, and the members come back to them.
+pub(super) fn put_to_sleep(seen: &Seen) -> Vec<Chore> {
+    let runs = |it: &&Member| match it.pod {
+        Reading::Known(Pod::Gated | Pod::Started | Pod::Refuses | Pod::Ended) => true,
+        Reading::Known(Pod::None | Pod::Going) | Reading::Unknown => false,
+    };
+    seen.members.iter().filter(runs).map(|it| Chore::Sleep(it.name.clone())).collect()
 }
 
 /// Whether etcd lists somebody, or may.
@@ -28,8 +37,19 @@ fn chore(seen: &Seen, member: &Member) -> Option<Chore> {
         Reading::Known(Pod::Gated) if member.intent == Intent::Leave => None,
         Reading::Known(Pod::Gated) if member.had_pod => Some(Chore::LetGo(name())),
         Reading::Known(Pod::Gated) => Some(Chore::RecordPod(name())),
+        Reading::Known(Pod::Ended) => Some(Chore::ClearPod(name())),
+        // It waits for what the old spec asks for. Whoever comes to found or to join has rules of their own.
+        Reading::Known(Pod::Started) if member.stale && is_voter(seen, member) => {
+            Some(Chore::ClearPod(name()))
+        }
         Reading::Known(Pod::Started | Pod::Refuses | Pod::Going) | Reading::Unknown => None,
     }
+}
+
+fn is_voter(seen: &Seen, member: &Member) -> bool {
+    let listed = |etcd: &Etcd| etcd.entry(&member.name).is_some_and(|it| !it.learner);
+    let is_founding = seen.record.formed.is_none() && !seen.record.founders.is_empty();
+    !is_founding && seen.etcd.known().is_none_or(listed)
 }
 
 /// What a new pod of this member is told; nothing if there must be none now.

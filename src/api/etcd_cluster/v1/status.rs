@@ -72,6 +72,9 @@ shape! {
         members: Vec<ObjectName>,
         /// Whether any of them may have run. A member that is missing since then is not made anew.
         begun: bool,
+        /// Whether they are given up: too few of them can still become a cluster, or the spec has changed before they did. Nobody has
+        /// been given a way to write to them, so all of them go, and others found the cluster.
+        abandoned: bool,
     }
 }
 
