@@ -5,6 +5,8 @@
 FROM rust:1.95.0-bookworm AS build
 ARG TARGETARCH
 WORKDIR /quorate
+# etcd-client generates its protocol code.
+RUN apt-get update && apt-get install --yes --no-install-recommends protobuf-compiler libprotobuf-dev
 # The members of the workspace come along because cargo resolves the whole workspace; only the
 # operator is built.
 COPY . .

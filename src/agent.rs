@@ -17,4 +17,4 @@ mod install;
 mod start;
 
 pub use install::install;
-pub use start::{Start, start};
+pub use start::{NotStarted, Start, start};

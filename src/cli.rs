@@ -102,6 +102,20 @@ pub struct RunArgs {
     /// ours appear) or strict (an administrator does).
     #[arg(long, value_name = "WAY", env = "QUORATE_GRANTS", default_value = "auto")]
     pub grants: String,
+    /// The image of this very program, which the pods of etcd's members copy their agent from.
+    #[arg(
+        long,
+        value_name = "IMAGE",
+        env = "QUORATE_AGENT_IMAGE",
+        default_value_t = names::image()
+    )]
+    pub agent_image: String,
+    /// How long the certificate authorities of an etcd cluster live.
+    #[arg(long, value_name = "TIME", env = "QUORATE_ETCD_CA_LIFETIME", default_value = "87600h")]
+    pub etcd_ca_lifetime: String,
+    /// How long a certificate that they sign lives; it is renewed after two thirds of that.
+    #[arg(long, value_name = "TIME", env = "QUORATE_ETCD_LEAF_LIFETIME", default_value = "2160h")]
+    pub etcd_leaf_lifetime: String,
     /// The name of the Lease that the replicas compete for.
     #[arg(long, value_name = "NAME", env = "QUORATE_LEASE_NAME", default_value = names::LEASE)]
     pub lease_name: String,

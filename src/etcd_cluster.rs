@@ -1,12 +1,29 @@
 //! The wing that runs etcd clusters: it founds them, lets members join and leave, and heals them.
 //!
 //! ```text
-//!   Seen --> decide: hold > form > leave > join > heal > scale --> Plan: chores, and one step at most
+//!   control: watches --> observe --Stock, Heard--> compose --Seen--> decide --Plan--> act --> status --> report
+//!                                    decide: hold > form > sleep > leave > join > heal > scale
+//!                                    render, identity, furnish, keyring: what members are made of
 //! ```
 //!
-//! Comes in: what is wanted, and all that one pass could find out. Goes out: what to do next, and why.
-//! May touch: `api`. What is here so far decides; it is walked by `tests/convergence.rs`.
+//! Comes in: objects of EtcdCluster, and what etcd says. Goes out: members, what stands around them, and what is
+//! told. May touch: `api`, `pki`, `ports`, `telemetry`. The decisions are walked by `tests/convergence.rs`.
 
+mod act;
+mod compose;
+mod control;
 pub mod decide;
+mod furnish;
+mod heard;
+mod identity;
+mod keyring;
+mod observe;
 pub mod plan;
+mod render;
+mod report;
 pub mod seen;
+mod status;
+mod stock;
+
+pub(crate) use control::Control;
+pub(crate) use identity::lifetimes::Lifetimes;

@@ -4,14 +4,17 @@
 
 pub(crate) mod authorities;
 pub(crate) mod call;
+pub(crate) mod chance;
 pub(crate) mod changes;
 pub(crate) mod clock;
 pub(crate) mod definitions;
+pub(crate) mod etcd;
 pub(crate) mod grants;
 pub(crate) mod identity;
 pub(crate) mod kube;
 pub(crate) mod lease;
 pub(crate) mod mandate;
+pub(crate) mod objects;
 pub(crate) mod pair;
 pub(crate) mod trust;
 pub(crate) mod watch;

@@ -16,7 +16,7 @@ pub(crate) use surroundings::Surroundings;
 
 use crate::api::grants::Grants;
 use crate::certificates::Lifetimes;
-
+use crate::etcd_cluster;
 use crate::leadership::Timing;
 use crate::telemetry::{LogFilter, LogFormat};
 
@@ -35,6 +35,7 @@ pub(crate) struct Running {
     pub(crate) election: Election,
     pub(crate) webhooks: Served,
     pub(crate) scope: Scope,
+    pub(crate) etcd: Etcd,
     pub(crate) shutdown_grace: Duration,
 }
 
@@ -72,6 +73,14 @@ pub(crate) enum Scope {
     Cluster(Grants),
     /// Those of one namespace, with rights that stand from the beginning.
     Namespace(String),
+}
+
+/// What the members of etcd clusters are made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Etcd {
+    /// The image with this very program.
+    pub(crate) agent_image: String,
+    pub(crate) lifetimes: etcd_cluster::Lifetimes,
 }
 
 /// What the replicas compete for, and how.

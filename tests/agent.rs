@@ -40,7 +40,7 @@ impl Member {
 
     fn refuses(&self, told: &str) {
         let output = self.start(told);
-        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert_eq!(output.status.code(), Some(77), "{output:?}");
         assert_eq!(output.stdout, b"", "etcd was started");
         let words = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(words.starts_with("quorate: refused to start etcd: "), "{words}");

@@ -55,6 +55,14 @@ shape! {
 pub const READY: &str = "Ready";
 /// The cluster serves reads and writes.
 pub const AVAILABLE: &str = "Available";
+/// A member answers as it should.
+pub const HEALTHY: &str = "Healthy";
+/// Members come or go because another number is wanted.
+pub const SCALING: &str = "Scaling";
+/// A member is being brought back or replaced.
+pub const RECOVERING: &str = "Recovering";
+/// Certificates are there, and good for a while.
+pub const CERTIFICATES_VALID: &str = "CertificatesValid";
 /// The operator leaves the object alone.
 pub const PAUSED: &str = "Paused";
 /// Work goes on.

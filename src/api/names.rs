@@ -75,6 +75,9 @@ pub const POD_NAME_VARIABLE: &str = "POD_NAME";
 /// The variable through which a pod learns its own namespace.
 pub const POD_NAMESPACE_VARIABLE: &str = "POD_NAMESPACE";
 
+/// The variable through which the operator learns the name of its own image.
+pub const AGENT_IMAGE_VARIABLE: &str = "QUORATE_AGENT_IMAGE";
+
 /// On a Lease that its holder let go of after it had stopped leading; the value is the uid of that
 /// very Lease.
 pub const RELEASED_ANNOTATION: &str = "quorate.appdelivery.cncf.io/released";
@@ -119,6 +122,8 @@ pub const VOTER: &str = "voter";
 pub const CLUSTER_UID_LABEL: &str = "etcd.appdelivery.cncf.io/cluster-uid";
 /// What holds a member's first pod back until it was written down.
 pub const SCHEDULING_GATE: &str = "etcd.appdelivery.cncf.io/written-down";
+/// On a member's pod: a word for the spec that it was made from.
+pub const RECIPE_ANNOTATION: &str = "etcd.appdelivery.cncf.io/recipe";
 /// The port of etcd for clients.
 pub const ETCD_CLIENT_PORT: u16 = 2379;
 /// The port of etcd for other members.
@@ -126,10 +131,11 @@ pub const ETCD_PEER_PORT: u16 = 2380;
 /// The port of etcd for probes and metrics, in the clear.
 pub const ETCD_METRICS_PORT: u16 = 2381;
 
-/// The host of a member, as the other members and clients know it. It stands in its certificate.
+/// The host of a member, as the other members and clients know it: that of its own Service. It stands in its
+/// certificate.
 #[must_use]
-pub fn member_host(member: &str, cluster: &str, namespace: &str) -> String {
-    format!("{member}.{cluster}.{namespace}.svc")
+pub fn member_host(member: &str, namespace: &str) -> String {
+    format!("{member}.{namespace}.svc")
 }
 
 /// The Service for the clients of a cluster. The one for its members is called like the cluster.

@@ -216,7 +216,7 @@ text! {
 text! {
     /// The URL of a member.
     pub struct MemberUrl;
-    { "type": "string", "title": "a URL with http or https", "example": "https://main-x7k2p.main.default.svc:2379", "minLength": 1, "maxLength": 512, "pattern": "^https?://[^ ]+$" }
+    { "type": "string", "title": "a URL with http or https", "example": "https://main-x7k2p.default.svc:2379", "minLength": 1, "maxLength": 512, "pattern": "^https?://[^ ]+$" }
 }
 
 text! {

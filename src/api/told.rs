@@ -6,6 +6,9 @@
 use std::fmt;
 use std::str::FromStr;
 
+/// What an agent ends with that has looked and will not start etcd: the member's data is gone.
+pub const REFUSES: u8 = 77;
+
 /// What a pod is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Told {

@@ -6,7 +6,8 @@ use std::fs;
 use std::process::ExitCode;
 
 use super::{FAILED, print};
-use crate::agent::{self, Start};
+use crate::agent::{self, NotStarted, Start};
+use crate::api::told::REFUSES;
 use crate::cli::AgentCommand;
 
 /// What is written here is the message of the container's end.
@@ -14,15 +15,17 @@ const LAST_WORDS: &str = "/dev/termination-log";
 
 /// Does what the pod asks for.
 pub(super) fn run(command: AgentCommand) -> ExitCode {
-    let done = match command {
+    let (done, code) = match command {
         AgentCommand::Install { to } => match agent::install(&to) {
             Ok(_) => return ExitCode::SUCCESS,
-            Err(error) => anyhow::Error::new(error),
+            Err(error) => (anyhow::Error::new(error), FAILED),
         },
         AgentCommand::Start { told, data, pod, command } => {
             match agent::start(Start { told, data, pod, command }) {
                 Ok(never) => match never {},
-                Err(error) => anyhow::Error::new(error),
+                // The operator tells a refusal from a failure by this code alone.
+                Err(error @ NotStarted::Refused(_)) => (anyhow::Error::new(error), REFUSES),
+                Err(error) => (anyhow::Error::new(error), FAILED),
             }
         }
     };
@@ -30,5 +33,5 @@ pub(super) fn run(command: AgentCommand) -> ExitCode {
     print::complain(&words);
     // Nobody can be told if this fails, too; the log has it.
     drop(fs::write(LAST_WORDS, &words));
-    ExitCode::from(FAILED)
+    ExitCode::from(code)
 }

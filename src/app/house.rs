@@ -17,12 +17,13 @@ use super::leading::{Duty, Terms};
 use super::stop::{self, Stopper};
 use crate::api::leadership::Leadership;
 use crate::api::names;
+use crate::etcd_cluster::Control;
 use crate::grants::Steward;
 use crate::leadership::campaign::Campaign;
 use crate::ports::clock::{self, Clock};
 use crate::ports::lease::LeasePort;
 use crate::ports::mandate::Mandate;
-use crate::settings::{Election, Running, Scope, Served};
+use crate::settings::{Election, Etcd, Running, Scope, Served};
 use crate::telemetry::{self, Gate, Gates, LAST_ANSWERS, Metrics, Probes, chain};
 
 /// What the rooms share.
@@ -53,7 +54,7 @@ impl House {
     /// Opens the house: after this the probes are answered, the webhooks too, and the election has
     /// begun.
     pub(super) async fn open(running: Running, client: Client) -> Result<Self> {
-        let Running { listen, election, webhooks, scope, shutdown_grace: _ } = running;
+        let Running { listen, election, webhooks, scope, etcd, shutdown_grace: _ } = running;
         let listener = TcpListener::bind(listen).await.with_context(|| {
             format!("failed to listen on {listen}; is --listen in use already?")
         })?;
@@ -84,7 +85,7 @@ impl House {
         let campaign = campaign(election, &shared, told);
         let campaign = tokio::spawn(campaign.run(campaign_stop.asked()));
         let terms = Terms { told: asked, clock };
-        let duties = move || duties(&shared, &webhooks, &scope);
+        let duties = move || duties(&shared, &webhooks, &scope, &etcd);
         let duties = tokio::spawn(terms.serve(duties, duties_stop.asked()));
         Ok(Self { probes, campaign, duties, door, stop_probes, stop_campaign, stop_duties, gates })
     }
@@ -177,7 +178,7 @@ fn campaign(election: Election, shared: &Shared, told: watch::Sender<Leadership>
 }
 
 /// What the leader does, begun anew with each term.
-fn duties(shared: &Shared, webhooks: &Served, scope: &Scope) -> Vec<Duty> {
+fn duties(shared: &Shared, webhooks: &Served, scope: &Scope, etcd: &Etcd) -> Vec<Duty> {
     let mut duties = Vec::new();
     if let Served::Here(webhooks) = webhooks {
         duties.extend(super::door::duty(webhooks, shared));
@@ -192,6 +193,19 @@ fn duties(shared: &Shared, webhooks: &Served, scope: &Scope) -> Vec<Duty> {
         };
         duties.push(Duty { name: "the grants", work: steward.run().boxed() });
     }
+    let Etcd { agent_image, lifetimes } = etcd.clone();
+    let control = Control {
+        client: shared.client.clone(),
+        mandate: shared.mandate.clone(),
+        namespace: match scope {
+            Scope::Cluster(_) => None,
+            Scope::Namespace(name) => Some(name.clone()),
+        },
+        agent_image,
+        lifetimes,
+        metrics: shared.metrics.clone(),
+    };
+    duties.push(Duty { name: "the etcd clusters", work: control.run().boxed() });
     duties
 }
 

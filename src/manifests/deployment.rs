@@ -93,6 +93,11 @@ fn container(install: &Install) -> Container {
         env: Some(vec![
             own_field(names::POD_NAME_VARIABLE, "metadata.name"),
             own_field(names::POD_NAMESPACE_VARIABLE, "metadata.namespace"),
+            EnvVar {
+                name: names::AGENT_IMAGE_VARIABLE.to_owned(),
+                value: Some(install.image.clone()),
+                ..EnvVar::default()
+            },
         ]),
         ports: Some(vec![
             port(names::METRICS_PORT_NAME, names::METRICS_PORT),

@@ -15,8 +15,11 @@ pub(super) const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 const CORE_GROUP: &str = "";
 const LEASE_GROUP: &str = "coordination.k8s.io";
 const DEFINITION_GROUP: &str = "apiextensions.k8s.io";
+const POLICY_GROUP: &str = "policy";
+const EVENTS_GROUP: &str = "events.k8s.io";
 const WEBHOOK_GROUP: &str = "admissionregistration.k8s.io";
 const READ: &[&str] = &["get", "list", "watch"];
+const KEEP: &[&str] = &["create", "patch", "delete"];
 
 /// Where a right holds, which is also the role that carries it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,7 +56,17 @@ pub struct Right {
 /// Every right of the operator.
 #[must_use]
 pub fn rights() -> Vec<Right> {
-    [leases(), authorities(), kinds_everywhere(), grants(), trust(), statuses()].concat()
+    [
+        leases(),
+        authorities(),
+        kinds_everywhere(),
+        belongings_everywhere(),
+        grants(),
+        trust(),
+        statuses(),
+        belongings(),
+    ]
+    .concat()
 }
 
 /// What the replicas need to compete for their Lease.
@@ -111,6 +124,67 @@ pub(super) fn kinds_everywhere() -> Vec<Right> {
             because: "see the objects of our kinds",
         })
         .collect()
+}
+
+/// What belongs to etcd clusters, wherever they are. Secrets are not of it.
+pub(super) fn belongings_everywhere() -> Vec<Right> {
+    let right = |group, resources: &[&str], because| Right {
+        scope: Scope::Cluster,
+        group,
+        resources: texts(resources),
+        names: Vec::new(),
+        verbs: &["list", "watch"],
+        because,
+    };
+    vec![
+        right(
+            CORE_GROUP,
+            &["pods", "persistentvolumeclaims", "services"],
+            "see the members of etcd clusters, their volumes and their Services",
+        ),
+        right(POLICY_GROUP, &["poddisruptionbudgets"], "see the budgets of etcd clusters"),
+    ]
+}
+
+/// What is made, changed and deleted for etcd clusters.
+pub(super) fn belongings() -> Vec<Right> {
+    let right = |group, resource: &str, verbs, because| Right {
+        scope: Scope::GrantedNamespace,
+        group,
+        resources: texts(&[resource]),
+        names: Vec::new(),
+        verbs,
+        because,
+    };
+    vec![
+        right(names::ETCD_GROUP, "etcdmembers", KEEP, "write down what becomes of a member"),
+        right(CORE_GROUP, "pods", KEEP, "run the members of an etcd cluster"),
+        right(
+            CORE_GROUP,
+            "persistentvolumeclaims",
+            KEEP,
+            "give members their volumes, let them grow, and clear away those of members that left",
+        ),
+        right(
+            CORE_GROUP,
+            "services",
+            &["create", "patch"],
+            "let members and clients find each other",
+        ),
+        right(
+            CORE_GROUP,
+            "secrets",
+            &["get", "create", "patch"],
+            "sign the certificates of members and clients",
+        ),
+        right(
+            POLICY_GROUP,
+            "poddisruptionbudgets",
+            &["create", "patch"],
+            "keep enough voters up while nodes are drained",
+        ),
+        right(EVENTS_GROUP, "events", &["create", "patch"], "tell what was done, and why"),
+    ]
 }
 
 /// Grants itself the rights in a namespace, and gives them back. `bind` is for that one role: the

@@ -3,6 +3,7 @@
 //! May touch: nothing; pure. A user mends a list in one go, but one error at a time in many.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
+mod etcd;
 mod webhooks;
 
 use std::net::SocketAddr;
@@ -36,6 +37,7 @@ pub(crate) fn check<Cluster>(
     let timing = found.timing(args);
     let scope = found.scope(args);
     let webhooks = found.webhooks(args);
+    let etcd = found.etcd(args);
     let shutdown_grace = found.shutdown_grace(args, timing);
     let cluster = found.cluster(cluster);
     let settings = || {
@@ -52,6 +54,7 @@ pub(crate) fn check<Cluster>(
                 },
                 webhooks: webhooks?,
                 scope: scope?,
+                etcd: etcd?,
                 shutdown_grace: shutdown_grace?,
             },
         })

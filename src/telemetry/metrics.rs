@@ -3,6 +3,7 @@
 //! May touch: `api::names`. Every metric's name is spelled here or below, and nowhere else.
 
 mod certificates;
+mod etcd_clusters;
 mod grants;
 mod webhook;
 
@@ -17,10 +18,12 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
+pub(crate) use etcd_clusters::Census;
 pub(crate) use webhook::{Refused, ReviewErrand, ReviewOutcome, WebhookMetrics};
 
 use crate::api::names;
 use certificates::CertificateMetrics;
+use etcd_clusters::EtcdClusterMetrics;
 use grants::GrantMetrics;
 
 /// The registry and the handles to what is in it.
@@ -32,6 +35,8 @@ pub(crate) struct Metrics {
     webhook: WebhookMetrics,
     /// The webhooks' certificates.
     pub(crate) certificates: CertificateMetrics,
+    /// The etcd clusters.
+    pub(crate) etcd_clusters: EtcdClusterMetrics,
     /// The operator's rights in namespaces.
     pub(crate) grants: GrantMetrics,
 }
@@ -58,6 +63,7 @@ impl Metrics {
             leadership_changes,
             webhook: WebhookMetrics::new(&mut registry),
             certificates: CertificateMetrics::register(&mut registry),
+            etcd_clusters: EtcdClusterMetrics::register(&mut registry),
             grants: GrantMetrics::register(&mut registry),
             registry: Arc::new(registry),
         }

@@ -208,7 +208,12 @@ fn a_namespaced_operator_has_nothing_that_belongs_to_the_cluster() {
     let role = part("namespaced", "role.yaml");
     let resources: BTreeSet<String> =
         role["rules"].as_array().unwrap().iter().flat_map(|it| texts(&it["resources"])).collect();
-    assert_eq!(resources, BTreeSet::from(["leases".to_owned()]), "there is no controller yet");
+    for needed in ["leases", "etcdclusters", "etcdmembers", "pods", "secrets", "events"] {
+        assert!(resources.contains(needed), "{needed} is not in {resources:?}");
+    }
+    for never in ["rolebindings", "clusterroles", "customresourcedefinitions"] {
+        assert!(!resources.contains(never), "{never} belongs to the whole cluster");
+    }
     let change = part("namespaced", "deployment.yaml");
     let port = change[2]["path"].as_str().unwrap();
     assert_eq!(change[2]["op"], "remove");

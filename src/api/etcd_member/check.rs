@@ -33,6 +33,9 @@ pub(crate) fn check(old: Option<&Value>, new: &Value, _: &Facts<'_>, findings: &
         findings.forbidden("spec.intent", "may only be changed to \"Leave\", and never back: a member that left is gone from etcd");
     }
     if is_true(&old.spec.started) && !is_true(&new.spec.started) {
-        findings.forbidden("spec.started", "may not be taken back: the member may have promised something to the others");
+        findings.forbidden(
+            "spec.started",
+            "may not be taken back: the member may have promised something to the others",
+        );
     }
 }

@@ -44,9 +44,17 @@ pub(super) fn component() -> Component {
     }
 }
 
-/// There are no certificates, so there is no Secret; and what a controller needs comes with it.
+/// The webhooks' certificates are another's, so that Secret is not of it. What holds everywhere else holds
+/// here for one namespace.
 fn rules() -> Value {
-    json!(rights::rules(rights::leases()))
+    let rights = [
+        rights::leases(),
+        rights::kinds_everywhere(),
+        rights::belongings_everywhere(),
+        rights::statuses(),
+        rights::belongings(),
+    ];
+    json!(rights::rules(rights.concat()))
 }
 
 /// The flag, and no port for webhooks. Kubernetes itself puts the namespace in.

@@ -32,7 +32,12 @@ pub(super) fn component() -> Component {
                     "kind": "ClusterRole",
                     "metadata": {"name": names::OPERATOR},
                     "rules": rights::rules(
-                        [rights::kinds_everywhere(), rights::granted_by_others()].concat()
+                        [
+                            rights::kinds_everywhere(),
+                            rights::belongings_everywhere(),
+                            rights::granted_by_others(),
+                        ]
+                        .concat()
                     ),
                 }),
                 targets: vec![Target::one("ClusterRole", names::OPERATOR)],

@@ -49,7 +49,7 @@ impl Findings {
         fits.then_some(lifetimes)
     }
 
-    fn lifetime(&mut self, setting: &'static str, text: &str) -> Option<Duration> {
+    pub(super) fn lifetime(&mut self, setting: &'static str, text: &str) -> Option<Duration> {
         let parsed = time(text);
         if parsed.is_none() {
             let allowed = "it must be a time, like 30s, 12h or 2160h";

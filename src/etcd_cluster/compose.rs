@@ -1,0 +1,145 @@
+//! Makes one look out of many: what Kubernetes has, what etcd says, what was written down, and the time.
+//! Comes in: `Stock`, `Heard`. Goes out: `Seen`. May touch: `api`, Kubernetes' own types; pure.
+//! A member and its pod belong together by name, and a member and etcd's entry by peer URL; nothing is
+//! ever matched by its place in a list.
+#![deny(clippy::disallowed_types, clippy::disallowed_methods)]
+
+pub(crate) mod health;
+pub(crate) mod pod;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use kube::ResourceExt;
+
+use super::heard::{Council, Heard, named_in};
+use super::render::Blueprint;
+use super::seen::{
+    ClusterId, Etcd, Intent, Member, MemberId, Name, Pod, Reading, Record, Registered, Seen,
+    Volume, Wanted,
+};
+use super::stock::{Stock, name_of};
+use crate::api::etcd_cluster::v1::Medium;
+use crate::api::etcd_cluster::v1::status::{EtcdClusterStatus, Founding};
+use crate::api::etcd_member::{self, EtcdMember};
+use crate::api::plain::is_true;
+
+/// A learner so many entries behind votes without being a burden.
+const NEAR_ENOUGH: u64 = 1000;
+
+/// What one look is made of.
+pub(crate) struct Look<'a> {
+    pub(crate) blueprint: &'a Blueprint<'a>,
+    pub(crate) stock: &'a Stock,
+    pub(crate) heard: &'a Heard,
+    pub(crate) now: Timestamp,
+    /// Names that could be given to members, in no order.
+    pub(crate) names: Vec<Name>,
+}
+
+impl Look<'_> {
+    /// One look.
+    pub(crate) fn seen(&self) -> Seen {
+        let Self { blueprint, stock, heard, now: _, names } = self;
+        let spec = blueprint.spec;
+        let wanted = Wanted {
+            replicas: usize::from(spec.replicas),
+            paused: spec.paused,
+            durable: spec.storage.medium == Medium::Disk,
+        };
+        let is_free = |name: &&Name| {
+            stock.member(name).is_none() && stock.pod(name).is_none() && stock.claim(name).is_none()
+        };
+        Seen {
+            wanted,
+            record: record(&stock.cluster.status.clone().unwrap_or_default()),
+            members: stock.oldest_first().into_iter().filter_map(|it| self.member(it)).collect(),
+            orphans: self.left_alone(|claim| stock.is_ours(claim)),
+            retained: self.left_alone(|claim| !stock.is_ours(claim)),
+            etcd: match &heard.council {
+                Reading::Known(council) => Reading::Known(self.etcd(council)),
+                Reading::Unknown => Reading::Unknown,
+            },
+            free_names: names.iter().filter(is_free).cloned().collect(),
+        }
+    }
+
+    /// Volumes without an EtcdMember.
+    fn left_alone(&self, of: impl Fn(&PersistentVolumeClaim) -> bool) -> Vec<Name> {
+        let claims = self.stock.claims.iter().filter(|it| of(it));
+        claims.map(name_of).filter(|name| self.stock.member(name).is_none()).collect()
+    }
+
+    fn member(&self, object: &EtcdMember) -> Option<Member> {
+        let name = name_of(object);
+        let intent = match object.spec.intent.known()? {
+            etcd_member::Intent::Bootstrap => Intent::Bootstrap,
+            etcd_member::Intent::Join => Intent::Join,
+            etcd_member::Intent::Leave => Intent::Leave,
+        };
+        // Whoever deletes an EtcdMember deletes its pod and, one day, this object; it is as good as gone.
+        let pod = self.stock.pod(&name);
+        let volume = match self.stock.claim(&name) {
+            None => Volume::None,
+            Some(claim) if claim.metadata.deletion_timestamp.is_some() => Volume::Going,
+            Some(_) => Volume::There,
+        };
+        Some(Member {
+            intent,
+            had_pod: is_true(&object.spec.started),
+            pod: Reading::Known(pod.map_or(Pod::None, pod::state)),
+            volume: Reading::Known(volume),
+            stale: pod.is_some_and(|pod| pod::is_stale(self.blueprint, &name, pod)),
+            given_up: health::is_given_up(self, object, pod),
+            name,
+        })
+    }
+
+    fn etcd(&self, council: &Council) -> Etcd {
+        let Council { spokesman: _, cluster, leader, list, alarms: _, revision: _ } = council;
+        let entry = |it: &crate::api::etcd_says::Listed| {
+            let named = it.peer_urls.iter().find_map(|url| named_in(url));
+            let name = named.unwrap_or_else(|| Name(format!("{:x}", it.id)));
+            let healthy = Reading::Known(self.is_well(&name, it.id, it.is_learner));
+            Registered { id: MemberId(it.id), name, learner: it.is_learner, healthy }
+        };
+        Etcd {
+            cluster: ClusterId(*cluster),
+            leader: (*leader != 0).then_some(MemberId(*leader)),
+            list: list.iter().map(entry).collect(),
+        }
+    }
+
+    /// Whether a member answers as it should. An answer under its name from somebody else is none of its.
+    fn is_well(&self, name: &Name, id: u64, learner: bool) -> bool {
+        let Some(voice) = self.heard.voices.get(name) else { return false };
+        let Some(standing) = &voice.standing else { return false };
+        if standing.member != id {
+            return false;
+        }
+        if !learner {
+            return voice.agrees;
+        }
+        self.heard.furthest().saturating_sub(standing.applied_index) <= NEAR_ENOUGH
+    }
+}
+
+/// What the status says that is never decided twice.
+pub(crate) fn record(status: &EtcdClusterStatus) -> Record {
+    let Founding { members, begun, abandoned } = status.founding.clone().or_empty();
+    let founders = members.into_known().unwrap_or_default();
+    let formed = status.cluster_id.known().and_then(|id| u64::from_str_radix(id.as_str(), 16).ok());
+    Record {
+        founders: founders.into_iter().map(|it| Name(it.as_str().to_owned())).collect(),
+        begun: is_true(&begun),
+        abandoned: is_true(&abandoned),
+        formed: formed.map(ClusterId),
+    }
+}
+
+/// The uid of an object, or nothing that any object has.
+pub(crate) fn uid<K: ResourceExt>(object: &K) -> String {
+    object.uid().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,77 @@
+//! What a member's pod shows.
+//! Comes in: the pod, and what it would be made from now. Goes out: its state. May touch: `api`,
+//! Kubernetes' own types; pure.
+#![deny(clippy::disallowed_types, clippy::disallowed_methods)]
+
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+use kube::ResourceExt;
+
+use crate::api::names;
+use crate::api::told::{REFUSES, Told};
+use crate::etcd_cluster::render::Blueprint;
+use crate::etcd_cluster::seen::{self, Name};
+
+/// The container of etcd.
+const ETCD: &str = "etcd";
+
+/// Where a pod is in its life.
+pub(crate) fn state(pod: &Pod) -> seen::Pod {
+    if pod.metadata.deletion_timestamp.is_some() {
+        return seen::Pod::Going;
+    }
+    let phase = pod.status.as_ref().and_then(|it| it.phase.as_deref());
+    if matches!(phase, Some("Failed" | "Succeeded")) {
+        return seen::Pod::Ended;
+    }
+    let gates = pod.spec.as_ref().and_then(|it| it.scheduling_gates.as_deref());
+    if gates.is_some_and(|gates| gates.iter().any(|it| it.name == names::SCHEDULING_GATE)) {
+        return seen::Pod::Gated;
+    }
+    if etcd(pod).is_some_and(refuses) { seen::Pod::Refuses } else { seen::Pod::Started }
+}
+
+/// The container of etcd, as the kubelet tells of it.
+pub(crate) fn etcd(pod: &Pod) -> Option<&ContainerStatus> {
+    let statuses = pod.status.as_ref()?.container_statuses.as_deref()?;
+    statuses.iter().find(|it| it.name == ETCD)
+}
+
+/// Whether the agent has looked and found that the member's data is gone.
+fn refuses(container: &ContainerStatus) -> bool {
+    let ended = |state: Option<&k8s_openapi::api::core::v1::ContainerState>| {
+        state.and_then(|it| it.terminated.as_ref()).map(|it| it.exit_code)
+    };
+    let now = ended(container.state.as_ref());
+    let runs = container.state.as_ref().is_some_and(|it| it.running.is_some());
+    let last = now.or_else(|| ended(container.last_state.as_ref()));
+    !runs && last == Some(i32::from(REFUSES))
+}
+
+/// Whether etcd, or anything else of it, has ever run in the pod.
+fn has_run(pod: &Pod) -> bool {
+    let ran = |it: &ContainerStatus| {
+        let begun = |state: Option<&k8s_openapi::api::core::v1::ContainerState>| {
+            state.is_some_and(|it| it.running.is_some() || it.terminated.is_some())
+        };
+        it.restart_count > 0 || begun(it.state.as_ref()) || begun(it.last_state.as_ref())
+    };
+    etcd(pod).is_some_and(ran)
+}
+
+/// Whether a pod has not run and was made from another spec than there is now.
+pub(crate) fn is_stale(blueprint: &Blueprint<'_>, name: &Name, pod: &Pod) -> bool {
+    let made_from = pod.annotations().get(names::RECIPE_ANNOTATION);
+    !has_run(pod) && made_from.is_some() && made_from != recipe(blueprint, name).as_ref()
+}
+
+/// A short word that changes whenever a member's pod would be made differently. Whom it is told of does
+/// not count: that changes with every member that comes or goes.
+pub(crate) fn recipe(blueprint: &Blueprint<'_>, name: &Name) -> Option<String> {
+    let pod = blueprint.pod(name, Told::Return, &[], "").ok()?;
+    let text = serde_json::to_string(&pod).ok()?;
+    // FNV-1a. It must be the same in every release, and nobody has a reason to forge it.
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    Some(format!("{hash:016x}"))
+}

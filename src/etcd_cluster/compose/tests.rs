@@ -1,0 +1,210 @@
+//! What one look makes of objects and answers, one sentence each.
+#![expect(clippy::needless_pass_by_value, reason = "JSON is written where it is handed over")]
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::api::etcd_says::{Listed, Standing};
+use crate::api::names;
+use crate::etcd_cluster::heard::Voice;
+use crate::etcd_cluster::render::tests::{UID, blueprint, cluster, name};
+
+const NOW: &str = "2026-11-16T12:00:00Z";
+
+fn object<K: serde::de::DeserializeOwned>(json: Value) -> K {
+    serde_json::from_value(json).unwrap()
+}
+
+fn stock(members: Vec<Value>, pods: Vec<Value>, claims: Vec<Value>) -> Stock {
+    Stock {
+        cluster: object(json!({
+            "apiVersion": "etcd.appdelivery.cncf.io/v1", "kind": "EtcdCluster",
+            "metadata": {"name": "main", "namespace": "space", "uid": UID}, "spec": {"version": "3.6.16"},
+        })),
+        members: members.into_iter().map(object).collect(),
+        pods: pods.into_iter().map(object).collect(),
+        claims: claims.into_iter().map(object).collect(),
+        services: Vec::new(),
+        budgets: Vec::new(),
+    }
+}
+
+fn member(name: &str, made: &str, status: Value) -> Value {
+    json!({
+        "apiVersion": "etcd.appdelivery.cncf.io/v1", "kind": "EtcdMember",
+        "metadata": {"name": name, "creationTimestamp": made},
+        "spec": {"clusterName": "main", "name": name, "peerURL": "https://x:2380", "intent": "Join", "started": true},
+        "status": status,
+    })
+}
+
+fn pod(name: &str, container: Value) -> Value {
+    json!({
+        "metadata": {"name": name},
+        "spec": {"containers": []},
+        "status": {"containerStatuses": [container]},
+    })
+}
+
+fn container(state: Value, last: Value, restarts: i32) -> Value {
+    json!({"name": "etcd", "image": "", "imageID": "", "ready": false, "restartCount": restarts,
+           "state": state, "lastState": last})
+}
+
+fn claim(name: &str, uid: &str) -> Value {
+    json!({"metadata": {"name": name, "labels": {names::CLUSTER_UID_LABEL: uid}}})
+}
+
+fn seen(stock: &Stock, heard: &Heard) -> Seen {
+    let spec = cluster(json!({}));
+    let blueprint = blueprint(&spec);
+    let names = vec![name("main-a"), name("main-z")];
+    Look { blueprint: &blueprint, stock, heard, now: NOW.parse().unwrap(), names }.seen()
+}
+
+fn standing(id: u64, applied: u64) -> Standing {
+    Standing {
+        cluster: 7,
+        member: id,
+        leader: 1,
+        applied_index: applied,
+        raft_index: applied,
+        ..Standing::default()
+    }
+}
+
+fn heard(voices: &[(&str, u64, u64, bool)], list: &[(u64, &str, bool)]) -> Heard {
+    let voice = |(of, id, applied, agrees): &(&str, u64, u64, bool)| {
+        let standing = Some(standing(*id, *applied));
+        (name(of), Voice { standing, agrees: *agrees, silence: None })
+    };
+    let listed = |(id, url, learner): &(u64, &str, bool)| Listed {
+        id: *id,
+        peer_urls: vec![format!("https://{url}.space.svc:2380")],
+        is_learner: *learner,
+    };
+    let council = Council {
+        spokesman: name("main-a"),
+        cluster: 7,
+        leader: 1,
+        list: list.iter().map(listed).collect(),
+        alarms: Vec::new(),
+        revision: 1,
+    };
+    Heard { voices: voices.iter().map(voice).collect(), council: Reading::Known(council) }
+}
+
+#[test]
+fn members_are_in_the_order_in_which_they_were_made() {
+    let late = member("main-a", "2026-11-16T11:00:00Z", json!({}));
+    let early = member("main-b", "2026-11-16T10:00:00Z", json!({}));
+    let seen = seen(&stock(vec![late, early], vec![], vec![]), &Heard::nothing());
+    let names: Vec<_> = seen.members.iter().map(|it| it.name.0.as_str()).collect();
+    assert_eq!(names, ["main-b", "main-a"]);
+    assert_eq!(seen.etcd, Reading::Unknown, "nobody was asked");
+    assert_eq!(seen.free_names, [name("main-z")], "a name that is taken is not free");
+}
+
+#[test]
+fn a_volume_of_another_cluster_is_not_ours() {
+    let claims = vec![claim("main-old", "another"), claim("main-own", UID)];
+    let seen = seen(&stock(vec![], vec![], claims), &Heard::nothing());
+    assert_eq!(seen.retained, [name("main-old")]);
+    assert_eq!(seen.orphans, [name("main-own")]);
+}
+
+#[test]
+fn members_and_entries_belong_together_by_their_peer_urls() {
+    let heard = heard(
+        &[("main-b", 2, 10, true), ("main-a", 1, 10, true)],
+        &[(1, "main-a", false), (2, "main-b", false), (3, "main-c", false)],
+    );
+    let seen = seen(&stock(vec![], vec![], vec![]), &heard);
+    let etcd = seen.etcd.known().unwrap();
+    assert!(etcd.entry(&name("main-a")).unwrap().is_well());
+    assert!(!etcd.entry(&name("main-c")).unwrap().is_well(), "it was not heard");
+    assert_eq!(etcd.entry(&name("main-b")).unwrap().id, MemberId(2));
+}
+
+#[test]
+fn an_answer_of_somebody_else_under_a_name_is_none_of_its_members() {
+    let heard = heard(&[("main-a", 9, 10, true)], &[(1, "main-a", false)]);
+    let seen = seen(&stock(vec![], vec![], vec![]), &heard);
+    assert!(!seen.etcd.known().unwrap().entry(&name("main-a")).unwrap().is_well());
+}
+
+#[test]
+fn a_learner_is_well_once_it_is_near() {
+    for (applied, well) in [(9_500, true), (100, false)] {
+        let heard = heard(
+            &[("main-a", 1, 10_000, true), ("main-b", 2, applied, false)],
+            &[(1, "main-a", false), (2, "main-b", true)],
+        );
+        let seen = seen(&stock(vec![], vec![], vec![]), &heard);
+        let entry = seen.etcd.known().unwrap().entry(&name("main-b")).unwrap();
+        assert_eq!(entry.is_well(), well, "{applied}");
+    }
+}
+
+#[test]
+fn a_refusal_is_known_by_its_code_and_by_nothing_else() {
+    let ended = |code: i32| json!({"terminated": {"exitCode": code}});
+    let waits = json!({"waiting": {"reason": "CrashLoopBackOff"}});
+    let runs = json!({"running": {}});
+    for (state, last, expected) in [
+        (ended(77), json!({}), Pod::Refuses),
+        (waits.clone(), ended(77), Pod::Refuses),
+        (waits, ended(1), Pod::Started),
+        (runs, ended(77), Pod::Started),
+    ] {
+        let pod: k8s_openapi::api::core::v1::Pod = object(pod("main-a", container(state, last, 1)));
+        assert_eq!(pod::state(&pod), expected);
+    }
+}
+
+#[test]
+fn a_pod_that_has_not_run_is_stale_when_the_spec_has_changed() {
+    let spec = cluster(json!({}));
+    let other = cluster(json!({"resources": {"requests": {"cpu": "7"}}}));
+    let recipe = pod::recipe(&blueprint(&spec), &name("main-a")).unwrap();
+    let mut made = pod("main-a", container(json!({"waiting": {}}), json!({}), 0));
+    made["metadata"]["annotations"] = json!({names::RECIPE_ANNOTATION: recipe});
+    let waits = object(made.clone());
+    assert!(!pod::is_stale(&blueprint(&spec), &name("main-a"), &waits));
+    assert!(pod::is_stale(&blueprint(&other), &name("main-a"), &waits));
+    made["status"]["containerStatuses"][0]["state"] = json!({"running": {}});
+    assert!(!pod::is_stale(&blueprint(&other), &name("main-a"), &object(made)), "it runs");
+}
+
+#[test]
+fn a_member_is_given_up_after_its_time_and_not_while_it_is_heard() {
+    let unwell = |since: &str| {
+        json!({"conditions": [{"type": "Healthy", "status": "False", "lastTransitionTime": since,
+                               "reason": "Silent", "message": "x"}]})
+    };
+    let given_up = |status: Value, pods: Vec<Value>, heard: &Heard| {
+        let member = member("main-a", "2026-11-16T10:00:00Z", status);
+        seen(&stock(vec![member], pods, vec![]), heard).members[0].given_up
+    };
+    let (long, short) = ("2026-11-16T11:49:00Z", "2026-11-16T11:58:00Z");
+    assert!(given_up(unwell(long), vec![], &Heard::nothing()));
+    assert!(!given_up(unwell(short), vec![], &Heard::nothing()));
+    assert!(!given_up(json!({}), vec![], &Heard::nothing()), "nobody has seen it unwell");
+    let crashes = vec![pod("main-a", container(json!({"waiting": {}}), json!({}), 3))];
+    assert!(given_up(unwell(short), crashes.clone(), &Heard::nothing()), "it keeps crashing");
+    assert!(!given_up(unwell("2026-11-16T11:59:30Z"), crashes, &Heard::nothing()), "too early");
+    let heard = heard(&[("main-a", 1, 1, false)], &[(1, "main-a", false)]);
+    assert!(!given_up(unwell(long), vec![], &heard), "it lacks only the others");
+}
+
+#[test]
+fn what_is_written_down_is_read_back() {
+    let status: EtcdClusterStatus = object(json!({
+        "clusterID": "ff", "founding": {"members": ["main-a"], "begun": true, "abandoned": false},
+    }));
+    let record = record(&status);
+    assert_eq!(record.founders, [name("main-a")]);
+    assert_eq!((record.begun, record.abandoned), (true, false));
+    assert_eq!(record.formed, Some(ClusterId(255)));
+    assert_eq!(super::record(&EtcdClusterStatus::default()), Record::default());
+}

@@ -1,0 +1,363 @@
+//! One pass over one cluster.
+//! Comes in: the cluster, as a watch told of it. Goes out: what was done, and when to come back.
+//! May touch: `ports`, `telemetry`. First it looks with what watches told, which costs nobody anything; only if
+//! there is something to do does it look again, at the API server itself, and decides anew.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::runtime::controller::Action;
+use kube::runtime::events::{Event, EventType};
+use kube::{Resource, ResourceExt};
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::Context;
+use crate::api::check::release::Abilities;
+use crate::api::check::{Facts, Verdict};
+use crate::api::checked::Checked;
+use crate::api::etcd_cluster::checked;
+use crate::api::etcd_cluster::v1::EtcdCluster;
+use crate::api::kinds;
+use crate::etcd_cluster::act::{Act, ActError};
+use crate::etcd_cluster::compose::{Look, record, uid};
+use crate::etcd_cluster::decide::decide;
+use crate::etcd_cluster::furnish::differences;
+use crate::etcd_cluster::heard::Heard;
+use crate::etcd_cluster::keyring::{Circle, Kept, KeyringError};
+use crate::etcd_cluster::observe::{self, Lines};
+use crate::etcd_cluster::plan::{Because, Plan, Step};
+use crate::etcd_cluster::render::Blueprint;
+use crate::etcd_cluster::report;
+use crate::etcd_cluster::seen::{Name, Seen};
+use crate::etcd_cluster::status::{self, Tale};
+use crate::etcd_cluster::stock::{Stock, name_of};
+use crate::ports::call::{CallError, Class};
+use crate::ports::objects::ObjectError;
+use crate::ports::{chance, clock};
+use crate::telemetry::{Census, chain};
+
+/// How often a cluster is asked that is well.
+const WELL: Duration = Duration::from_secs(10);
+/// How often one is asked in which something is awaited.
+const AWAITED: Duration = Duration::from_millis(500);
+/// How soon the next pass follows one that did something.
+const AT_ONCE: Duration = Duration::from_millis(20);
+/// How soon something is tried again that failed.
+const AGAIN: Duration = Duration::from_secs(2);
+/// How soon the first pass is tried again while watches have not told everything.
+const NOT_YET: Duration = Duration::from_millis(200);
+/// How often one is looked at whose namespace is not granted.
+const NOT_GRANTED: Duration = Duration::from_secs(5);
+/// How often one is looked at that nothing can be done about.
+const SELDOM: Duration = Duration::from_mins(5);
+/// More names than are ever needed at once.
+const NAMES: usize = 8;
+
+/// Why a pass came to nothing at all.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PassError {
+    /// The objects of the cluster could not be read.
+    #[error(transparent)]
+    Look(CallError),
+    /// The status could not be written.
+    #[error(transparent)]
+    Report(ObjectError),
+}
+
+/// Makes one pass.
+pub(super) async fn pass(
+    cluster: Arc<EtcdCluster>,
+    context: Arc<Context>,
+) -> Result<Action, PassError> {
+    let uid = uid(cluster.as_ref());
+    if cluster.metadata.deletion_timestamp.is_some() {
+        context.keyring.forget(&uid);
+        let (namespace, name) = (cluster.namespace().unwrap_or_default(), cluster.name_any());
+        context.metrics.etcd_clusters.gone(&namespace, &name);
+        return Ok(Action::await_change());
+    }
+    // Another room has said so, and takes it back when it has changed.
+    if status::is_not_granted(&cluster) {
+        return Ok(Action::requeue(NOT_GRANTED));
+    }
+    if !context.has_heard_all() {
+        return Ok(Action::requeue(NOT_YET));
+    }
+    let begun = Instant::now();
+    let (namespace, name) = (cluster.namespace().unwrap_or_default(), cluster.name_any());
+    let spec = match spec(&cluster) {
+        Ok(spec) => spec,
+        Err(verdict) => return invalid(&context, &cluster, &verdict).await,
+    };
+    let blueprint = Blueprint {
+        name: &name,
+        namespace: &namespace,
+        uid: &uid,
+        spec: &spec,
+        agent_image: &context.agent_image,
+        agent_pull_policy: Some("IfNotPresent"),
+    };
+    let visit = Visit { context: &context, blueprint: &blueprint, now: clock::wall() };
+    // A pass is a large thing, and there may be many of them.
+    let action = Box::pin(visit.make(&cluster)).await;
+    context.metrics.etcd_clusters.passed(begun.elapsed());
+    action
+}
+
+fn spec(cluster: &EtcdCluster) -> Result<Checked<checked::EtcdCluster>, Verdict> {
+    let facts = Facts {
+        now: clock::wall(),
+        can: Abilities::THIS_RELEASE,
+        written_in: kinds::ETCD_CLUSTER.hub().name,
+    };
+    Checked::read(&json!(cluster), &facts)
+}
+
+/// Tells of a spec that nobody may act on. The members go on as they are.
+async fn invalid(
+    context: &Context,
+    cluster: &EtcdCluster,
+    verdict: &Verdict,
+) -> Result<Action, PassError> {
+    let status = status::invalid(cluster, verdict, clock::wall());
+    match report::cluster(&context.objects, cluster, &status).await {
+        Ok(_) => Ok(Action::requeue(SELDOM)),
+        Err(error) if error.class() == Class::Conflict => Ok(Action::requeue(AGAIN)),
+        Err(error) => Err(PassError::Report(error)),
+    }
+}
+
+/// One visit to a cluster.
+struct Visit<'a> {
+    context: &'a Context,
+    blueprint: &'a Blueprint<'a>,
+    now: Timestamp,
+}
+
+/// What a look brought.
+struct View {
+    stock: Stock,
+    heard: Heard,
+    lines: Lines,
+    names: Vec<Name>,
+}
+
+impl Visit<'_> {
+    async fn make(&self, cluster: &EtcdCluster) -> Result<Action, PassError> {
+        let keyring = &self.context.keyring;
+        if keyring.credentials(self.blueprint.uid, self.now).is_some() {
+            let view = Box::pin(self.view(self.context.shelves.stock(cluster))).await;
+            let look = self.look(&view);
+            let seen = look.seen();
+            let plan = decide(&seen);
+            let nothing_differs = seen.wanted.paused
+                || differences(self.blueprint, &view.stock, &seen).is_empty()
+                    && !keyring.must_look(&self.circle(&view.stock), self.now);
+            if is_idle(&plan) && nothing_differs {
+                let kept = keyring.stuck(self.blueprint.uid).map(|it| it.to_string());
+                let tale =
+                    Tale { look: &look, seen: &seen, plan: &plan, trouble: None, stuck: kept };
+                return self.tell(&tale, None).await;
+            }
+        }
+        let found = Box::pin(observe::stock(&self.context.objects, cluster)).await;
+        match found.map_err(PassError::Look)? {
+            Some(stock) => Box::pin(self.act(stock)).await,
+            None => Ok(Action::await_change()),
+        }
+    }
+
+    async fn view(&self, stock: Stock) -> View {
+        let credentials = self.context.keyring.credentials(self.blueprint.uid, self.now);
+        let (heard, lines) = observe::ask(&stock, credentials.as_ref()).await;
+        let named = |word: String| Name(format!("{}-{word}", self.blueprint.name));
+        let free = chance::words(NAMES).into_iter().map(named).collect();
+        View { stock, heard, lines, names: free }
+    }
+
+    fn look<'b>(&'b self, view: &'b View) -> Look<'b> {
+        let View { stock, heard, lines: _, names } = view;
+        let (blueprint, now) = (self.blueprint, self.now);
+        Look { blueprint, stock, heard, now, names: names.clone() }
+    }
+
+    /// Whose Secrets there should be.
+    fn circle(&self, stock: &Stock) -> Circle<'_> {
+        let there = stock.members.iter().filter(|it| it.metadata.deletion_timestamp.is_none());
+        let members: Vec<_> = there.map(|it| (name_of(it), uid(it))).collect();
+        let formed = record(&stock.cluster.status.clone().unwrap_or_default()).formed;
+        let mut told: Vec<Name> = members.iter().map(|(name, _)| name.clone()).collect();
+        told.sort();
+        Circle { blueprint: self.blueprint, members, told: formed.map(|_| told) }
+    }
+
+    /// Looks again, at what is there now, decides, and does it.
+    async fn act(&self, stock: Stock) -> Result<Action, PassError> {
+        let kept =
+            self.context.keyring.keep(&self.context.objects, &self.circle(&stock), self.now).await;
+        let (Kept { written: _, stuck: why }, trouble) = match kept {
+            Ok(kept) => (kept, None),
+            // Without a right to Secrets there is nothing to tell, either: another room does.
+            Err(KeyringError::Read(error)) if error.class() == Class::Refused => {
+                return Err(PassError::Look(error));
+            }
+            Err(error) => (Kept::default(), Some(ActError::Keys(error))),
+        };
+        let view = Box::pin(self.view(stock)).await;
+        let look = self.look(&view);
+        let seen = look.seen();
+        let plan = decide(&seen);
+        let mut after = view.stock.clone();
+        let done = match trouble {
+            Some(error) => Err(error),
+            None => self.carry_out(&view.lines, &seen, &plan, &mut after).await,
+        };
+        self.tell_of(&plan, &seen, &done, &after.cluster).await;
+        let trouble = done.err().map(|error| chain(&error));
+        let view = View { stock: after, ..view };
+        let look = self.look(&view);
+        let tale = Tale {
+            look: &look,
+            seen: &seen,
+            plan: &plan,
+            trouble: trouble.clone(),
+            stuck: why.map(|it| it.to_string()),
+        };
+        let pause = if trouble.is_some() { AGAIN } else { AT_ONCE };
+        self.tell(&tale, (!is_idle(&plan) || trouble.is_some()).then_some(pause)).await
+    }
+
+    async fn carry_out(
+        &self,
+        lines: &Lines,
+        seen: &Seen,
+        plan: &Plan,
+        stock: &mut Stock,
+    ) -> Result<(), ActError> {
+        if seen.wanted.paused {
+            return Ok(());
+        }
+        let differences = differences(self.blueprint, stock, seen);
+        let Context { objects, mandate, .. } = self.context;
+        let mut act = Act { objects, mandate, blueprint: self.blueprint, seen, lines, stock };
+        act.furnish(&differences).await?;
+        act.carry_out(plan).await
+    }
+
+    /// Tells the log, the metrics and the Events of a step.
+    async fn tell_of(
+        &self,
+        plan: &Plan,
+        seen: &Seen,
+        done: &Result<(), ActError>,
+        of: &EtcdCluster,
+    ) {
+        let words = status::step_words(plan, seen);
+        let (namespace, cluster) = (self.blueprint.namespace, self.blueprint.name);
+        let because = plan.because.word();
+        if let Err(error) = done {
+            let error = chain(error);
+            tracing::warn!(
+                namespace,
+                cluster,
+                because,
+                step = words,
+                error,
+                "not done; it is tried again"
+            );
+            self.context.metrics.etcd_clusters.failed(because);
+            return;
+        }
+        if is_idle(plan) {
+            return;
+        }
+        tracing::info!(namespace, cluster, because, step = words, "done");
+        if plan.step != Step::Wait {
+            self.context.metrics.etcd_clusters.step(because);
+            self.publish(of, plan.because, because, &words).await;
+        }
+    }
+
+    async fn publish(&self, of: &EtcdCluster, why: Because, reason: &str, words: &str) {
+        let event = Event {
+            type_: if why.is_trouble() { EventType::Warning } else { EventType::Normal },
+            reason: reason.to_owned(),
+            note: Some(words.to_owned()),
+            action: "Reconcile".to_owned(),
+            secondary: None,
+        };
+        let reference = of.object_ref(&());
+        let call = self.context.recorder.publish(&event, &reference);
+        if let Ok(Err(error)) = self.context.mandate.during(AGAIN, call).await {
+            tracing::debug!(error = chain(&error), "an Event was not written");
+        }
+    }
+
+    /// Writes what there is to tell, and answers when to come back.
+    async fn tell(&self, tale: &Tale<'_>, next: Option<Duration>) -> Result<Action, PassError> {
+        let objects = &self.context.objects;
+        let cluster = &tale.look.stock.cluster;
+        let told = status::cluster(tale);
+        let (namespace, name) = (self.blueprint.namespace, self.blueprint.name);
+        self.context.metrics.etcd_clusters.told(namespace, name, census(tale.seen));
+        let before = status::reason_before(cluster);
+        let mut stale = false;
+        let mut settle = |done: Result<bool, ObjectError>| match done {
+            Ok(written) => Ok(written),
+            Err(error) if matches!(error.class(), Class::Conflict | Class::NotFound) => {
+                stale = true;
+                Ok(false)
+            }
+            Err(error) => Err(PassError::Report(error)),
+        };
+        let written = settle(report::cluster(objects, cluster, &told).await)?;
+        for member in &tale.look.stock.members {
+            let told = status::member(tale, member);
+            settle(report::member(objects, member, &told).await)?;
+        }
+        let because = tale.plan.because;
+        if written && before.as_deref() != Some(because.word()) {
+            self.publish(cluster, because, because.word(), &status::story(tale)).await;
+        }
+        let pause = match next {
+            Some(next) => next,
+            None if stale => AT_ONCE,
+            None => rest(because),
+        };
+        Ok(Action::requeue(pause))
+    }
+}
+
+fn census(seen: &Seen) -> Census {
+    let well = seen.etcd.known().map_or(0, |etcd| etcd.voters().filter(|it| it.is_well()).count());
+    Census { wanted: seen.wanted.replicas, ready: well, has_quorum: seen.etcd.known().is_some() }
+}
+
+fn is_idle(plan: &Plan) -> bool {
+    plan.chores.is_empty() && plan.step == Step::Wait
+}
+
+/// How soon a cluster is looked at again in which nothing is to be done now.
+fn rest(because: Because) -> Duration {
+    match because {
+        Because::Well => WELL,
+        Because::Paused | Because::Asleep | Because::VolumesRetained => SELDOM,
+        Because::Founding
+        | Because::Forming
+        | Because::FoundersLost
+        | Because::QuorumLost
+        | Because::ForeignCluster
+        | Because::ForeignMember
+        | Because::Leaving
+        | Because::LeavingBlocked
+        | Because::Joining
+        | Because::JoinFailed
+        | Because::MemberLost
+        | Because::MemberLostBlocked
+        | Because::TooFew
+        | Because::TooMany
+        | Because::MemberUnwell => AWAITED,
+    }
+}

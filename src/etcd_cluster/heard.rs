@@ -1,0 +1,88 @@
+//! What the members of a cluster said when they were asked.
+//! Comes in: nothing. Goes out: `Heard`. May touch: `api`; pure.
+#![deny(clippy::disallowed_types, clippy::disallowed_methods)]
+
+use std::collections::BTreeMap;
+
+use super::seen::{Name, Reading};
+use crate::api::etcd_says::{Alarm, Listed, Standing};
+
+/// Everything that was said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Heard {
+    /// Each member that has an address, by its name.
+    pub(crate) voices: BTreeMap<Name, Voice>,
+    /// What a quorum agrees on; unknown if nobody could be asked, or no quorum answers.
+    pub(crate) council: Reading<Council>,
+}
+
+/// What one member said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Voice {
+    /// What it says of itself.
+    pub(crate) standing: Option<Standing>,
+    /// Whether a quorum agreed with it just now.
+    pub(crate) agrees: bool,
+    /// Why it did not answer, in a few words.
+    pub(crate) silence: Option<String>,
+}
+
+/// What a quorum agrees on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Council {
+    /// Who was asked: one that had just read with a quorum.
+    pub(crate) spokesman: Name,
+    /// The cluster's ID.
+    pub(crate) cluster: u64,
+    /// Who leads; 0 is nobody.
+    pub(crate) leader: u64,
+    /// Everybody.
+    pub(crate) list: Vec<Listed>,
+    /// What is wrong.
+    pub(crate) alarms: Vec<Alarm>,
+    /// The revision that was agreed on.
+    pub(crate) revision: i64,
+}
+
+impl Heard {
+    /// Nobody was asked.
+    pub(crate) const fn nothing() -> Self {
+        Self { voices: BTreeMap::new(), council: Reading::Unknown }
+    }
+
+    /// What a member says of itself.
+    pub(crate) fn standing(&self, name: &Name) -> Option<&Standing> {
+        self.voices.get(name)?.standing.as_ref()
+    }
+
+    /// How far the furthest log goes.
+    pub(crate) fn furthest(&self) -> u64 {
+        self.voices
+            .values()
+            .filter_map(|it| it.standing.as_ref())
+            .map(|it| it.raft_index)
+            .max()
+            .unwrap_or(0)
+    }
+}
+
+/// The member that a peer URL belongs to: the first word of its host.
+pub(crate) fn named_in(url: &str) -> Option<Name> {
+    let (_, rest) = url.split_once("://")?;
+    let host = rest.split(['.', ':', '/']).next()?;
+    (!host.is_empty()).then(|| Name(host.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_is_known_by_its_peer_url() {
+        let name = |url| named_in(url).map(|it| it.0);
+        assert_eq!(name("https://main-a1b2c.main.default.svc:2380").as_deref(), Some("main-a1b2c"));
+        assert_eq!(name("http://main-a1b2c:2380").as_deref(), Some("main-a1b2c"));
+        assert_eq!(name("main-a1b2c"), None);
+        assert_eq!(name("https://"), None);
+    }
+}

@@ -1,0 +1,163 @@
+//! What a pass has to tell: the status of a cluster and of each of its members.
+//! Comes in: the look, the plan, what went wrong, and what was told before. Goes out: the status.
+//! May touch: `api`; pure. Figures that always move change in coarse steps, so that a busy cluster at rest
+//! costs no write.
+
+#![deny(clippy::disallowed_types, clippy::disallowed_methods)]
+
+mod conditions;
+mod member;
+mod steps;
+mod words;
+
+pub(crate) use conditions::{invalid, is_not_granted, reason_before};
+pub(crate) use member::member;
+pub(crate) use steps::words as step_words;
+pub(crate) use words::story;
+
+use super::compose::Look;
+use super::plan::{Because, Plan};
+use super::seen::{Reading, Seen};
+use crate::api::etcd_cluster::v1::status::{
+    EtcdClusterStatus, MemberRole, MemberStatus, PlanStatus,
+};
+use crate::api::field::Field;
+use crate::api::names;
+use crate::api::pod::LocalRef;
+use crate::etcd_cluster::render::tune;
+
+/// What one pass knows in the end.
+pub(crate) struct Tale<'a> {
+    pub(crate) look: &'a Look<'a>,
+    pub(crate) seen: &'a Seen,
+    pub(crate) plan: &'a Plan,
+    /// What went wrong in this pass, in a sentence.
+    pub(crate) trouble: Option<String>,
+    /// Why no certificate can be signed.
+    pub(crate) stuck: Option<String>,
+}
+
+/// The status of the cluster.
+pub(crate) fn cluster(tale: &Tale<'_>) -> EtcdClusterStatus {
+    let Tale { look, seen, plan, .. } = tale;
+    let stock = look.stock;
+    let before = stock.cluster.status.clone().unwrap_or_default();
+    let blueprint = look.blueprint;
+    let members = members(tale);
+    let well = members.iter().filter(|it| {
+        it.healthy.known() == Some(&true) && it.role.known() != Some(&MemberRole::Learner)
+    });
+    let count = |it: usize| Field::Known(i32::try_from(it).unwrap_or(i32::MAX));
+    let versions = members.iter().filter_map(|it| it.version.known());
+    let oldest = versions.min_by_key(|it| release(it.as_str())).cloned();
+    let urls = seen.members.iter().map(|it| blueprint.client_url(&it.name).into());
+    let formed = seen.record.formed.is_some();
+    EtcdClusterStatus {
+        observed_generation: stock.cluster.metadata.generation.into(),
+        cluster_id: before.cluster_id.clone(),
+        founding: before.founding.clone(),
+        current_version: oldest.map_or_else(|| before.current_version.clone(), Field::Known),
+        target_version: Field::Known(blueprint.spec.version.to_string().into()),
+        replicas: count(seen.members.len()),
+        ready_replicas: count(well.count()),
+        selector: Field::Known(format!("{}={}", names::CLUSTER_LABEL, blueprint.name).into()),
+        leader: leader(tale).into(),
+        endpoints: Field::Known(urls.collect()),
+        service_name: Field::Known(names::client_service(blueprint.name).into()),
+        binding: if formed { binding(blueprint.name) } else { Field::Absent },
+        highest_revision: highest(tale, &before).into(),
+        members: Field::Known(members),
+        plan: Field::Known(PlanStatus {
+            step: Field::Known(steps::words(plan, seen).into()),
+            because: Field::Known(words::because(plan.because).into()),
+            blocked_by: tale.trouble.clone().map(|it| words::short(&it).into()).into(),
+        }),
+        progress: Field::Absent,
+        backup: before.backup.clone(),
+        tuning: Field::Known(tune::tuning(blueprint.spec)),
+        conditions: Field::Known(conditions::all(tale, &before)),
+    }
+}
+
+fn binding(cluster: &str) -> Field<LocalRef> {
+    Field::Known(LocalRef { name: Field::Known(names::client_secret(cluster).into()) })
+}
+
+fn leader(tale: &Tale<'_>) -> Option<crate::api::texts::ObjectName> {
+    let etcd = tale.seen.etcd.known()?;
+    let leads = etcd.list.iter().find(|it| etcd.leads(it.id))?;
+    Some(leads.name.0.as_str().into())
+}
+
+/// A version as it is ordered.
+fn release(version: &str) -> Vec<u32> {
+    version.split('.').map(|part| part.parse().unwrap_or(0)).collect()
+}
+
+/// The revision beyond which a restore must go: rounded up, so that it changes seldom and is never too small.
+fn highest(tale: &Tale<'_>, before: &EtcdClusterStatus) -> Option<i64> {
+    const STEP: i64 = 100_000;
+    let known = before.highest_revision.known().copied();
+    let Reading::Known(council) = &tale.look.heard.council else { return known };
+    let up = council.revision.div_euclid(STEP).saturating_add(1).saturating_mul(STEP);
+    Some(known.unwrap_or(0).max(up))
+}
+
+/// Every member that there is an object of, or that etcd lists.
+fn members(tale: &Tale<'_>) -> Vec<MemberStatus> {
+    let Tale { look, seen, .. } = tale;
+    let listed = seen.etcd.known().map(|etcd| etcd.list.as_slice()).unwrap_or_default();
+    let strangers = listed.iter().filter(|it| seen.member(&it.name).is_none()).map(|it| &it.name);
+    let names = seen.members.iter().map(|it| &it.name).chain(strangers);
+    names
+        .map(|name| {
+            let entry = listed.iter().find(|it| it.name == *name);
+            let standing = look.heard.standing(name);
+            let id = entry.map(|it| it.id.0).or(standing.map(|it| it.member));
+            let alarms = alarms(tale, id);
+            MemberStatus {
+                name: Field::Known(name.0.as_str().into()),
+                id: id.map(|it| format!("{it:x}").into()).into(),
+                role: Field::Known(member::role(seen, name)),
+                version: standing.map(|it| it.version.as_str().into()).into(),
+                db_size: standing.map(|it| coarse(it.db_size)).into(),
+                db_in_use: standing.map(|it| coarse(it.db_in_use)).into(),
+                raft_lag: standing.map(|it| lag(look.heard.furthest(), it.applied_index)).into(),
+                healthy: Field::Known(entry.is_some_and(super::seen::Registered::is_well)),
+                alarms: if alarms.is_empty() { Field::Absent } else { Field::Known(alarms) },
+            }
+        })
+        .take(16)
+        .collect()
+}
+
+fn alarms(tale: &Tale<'_>, id: Option<u64>) -> Vec<crate::api::texts::Word> {
+    let Reading::Known(council) = &tale.look.heard.council else { return Vec::new() };
+    let raised = council.alarms.iter().filter(|it| Some(it.member) == id);
+    raised.map(|it| it.word.into()).take(8).collect()
+}
+
+/// Bytes in steps of a quarter, and never finer than 16 MiB.
+pub(super) fn coarse(bytes: i64) -> i64 {
+    const LEAST: i64 = 16 << 20;
+    let step = (bytes.max(1).ilog2())
+        .checked_sub(2)
+        .map_or(LEAST, |bits| LEAST.max(1_i64 << bits.min(60)));
+    bytes.saturating_add(step.saturating_sub(1)).div_euclid(step).saturating_mul(step)
+}
+
+/// Entries behind, in steps that double; nothing below a thousand.
+fn lag(furthest: u64, applied: u64) -> i64 {
+    let behind = furthest.saturating_sub(applied);
+    if behind < 1000 { 0 } else { i64::try_from(behind.next_power_of_two()).unwrap_or(i64::MAX) }
+}
+
+impl Because {
+    /// Whether the cluster is as the spec says.
+    pub(crate) const fn is_as_wanted(self) -> bool {
+        matches!(self, Self::Well | Self::Asleep)
+    }
+}
+
+#[cfg(test)]
+mod tests;

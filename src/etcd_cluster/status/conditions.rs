@@ -1,0 +1,221 @@
+//! The conditions of a cluster: what is the case, in words that tools and people read.
+//! Comes in: the tale, and what was told before. Goes out: conditions. May touch: `api`; pure.
+#![deny(clippy::disallowed_types, clippy::disallowed_methods)]
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::{Tale, words};
+use crate::api::check::Verdict;
+use crate::api::condition::{
+    AVAILABLE, CERTIFICATES_VALID, Condition, ConditionStatus, NAMESPACE_NOT_GRANTED, PAUSED,
+    QUORUM_LOST, READY, RECONCILING, RECOVERING, SCALING, STALLED,
+};
+use crate::api::etcd_cluster::v1::EtcdCluster;
+use crate::api::etcd_cluster::v1::status::EtcdClusterStatus;
+use crate::api::field::Field;
+use crate::etcd_cluster::plan::{Because, Step};
+use crate::etcd_cluster::seen::Reading;
+
+/// A quorum that is away for less is on its way back: members that start need an election.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// One thing that is or is not the case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fact {
+    name: &'static str,
+    status: ConditionStatus,
+    reason: String,
+    message: String,
+}
+
+impl Fact {
+    pub(crate) fn yes(name: &'static str, reason: &str, message: impl Into<String>) -> Self {
+        Self::of(name, true, reason, message)
+    }
+
+    pub(crate) fn no(name: &'static str, reason: &str, message: impl Into<String>) -> Self {
+        Self::of(name, false, reason, message)
+    }
+
+    fn of(name: &'static str, holds: bool, reason: &str, message: impl Into<String>) -> Self {
+        let status = if holds { ConditionStatus::True } else { ConditionStatus::False };
+        Self { name, status, reason: reason.to_owned(), message: words::short(&message.into()) }
+    }
+}
+
+/// A condition, with the time at which it became so.
+pub(crate) fn changed(
+    before: &[Condition],
+    fact: &Fact,
+    generation: Option<i64>,
+    now: Timestamp,
+) -> Condition {
+    let named = |it: &&Condition| it.kind.known().is_some_and(|kind| kind.as_str() == fact.name);
+    let same = before.iter().find(named).filter(|it| it.status.known() == Some(&fact.status));
+    let since = same.and_then(|it| it.last_transition_time.known().cloned());
+    Condition {
+        kind: Field::Known(fact.name.into()),
+        status: Field::Known(fact.status),
+        observed_generation: generation.into(),
+        last_transition_time: Field::Known(since.unwrap_or_else(|| now.to_string().into())),
+        reason: Field::Known(fact.reason.as_str().into()),
+        message: Field::Known(fact.message.as_str().into()),
+    }
+}
+
+/// All of them.
+pub(super) fn all(tale: &Tale<'_>, before: &EtcdClusterStatus) -> Vec<Condition> {
+    let said = before.conditions.known().map(Vec::as_slice).unwrap_or_default();
+    let now = tale.look.now;
+    let generation = tale.look.stock.cluster.metadata.generation;
+    facts(tale, said).iter().map(|fact| changed(said, fact, generation, now)).collect()
+}
+
+fn facts(tale: &Tale<'_>, said: &[Condition]) -> Vec<Fact> {
+    let because = tale.plan.because;
+    let reason = because.word();
+    let story = words::story(tale);
+    let waits = tale.plan.step == Step::Wait && tale.plan.chores.is_empty();
+    let needs_a_person = because.needs_a_person() || tale.stuck.is_some();
+    let busy = !because.is_as_wanted() && !needs_a_person && because != Because::Paused || !waits;
+    let answers = matches!(tale.seen.etcd, Reading::Known(_));
+    let formed = tale.seen.record.formed.is_some();
+    let available = if answers && formed {
+        Fact::yes(AVAILABLE, "QuorumAnswers", "A quorum of voters answers.")
+    } else {
+        Fact::no(AVAILABLE, if formed { reason } else { "NotFormed" }, story.clone())
+    };
+    let is_lost = formed && !answers && because == Because::QuorumLost && has_been_away(tale, said);
+    let stalled_words = tale.stuck.clone().unwrap_or_else(|| story.clone());
+    let stalled_reason = if tale.stuck.is_some() { "CertificatesStuck" } else { reason };
+    vec![
+        Fact::of(READY, because.is_as_wanted() && tale.stuck.is_none(), reason, story.clone()),
+        available,
+        if busy {
+            Fact::yes(RECONCILING, reason, story.clone())
+        } else {
+            Fact::no(RECONCILING, reason, "Nothing is to be done.")
+        },
+        if needs_a_person {
+            Fact::yes(STALLED, stalled_reason, stalled_words)
+        } else {
+            Fact::no(STALLED, "NotStalled", "Nobody is needed.")
+        },
+        if is_lost {
+            Fact::yes(QUORUM_LOST, reason, story)
+        } else {
+            Fact::no(QUORUM_LOST, "NotLost", "No quorum was lost.")
+        },
+        if because == Because::Paused {
+            Fact::yes(PAUSED, reason, "`spec.paused` is true: nothing is changed.")
+        } else {
+            Fact::no(PAUSED, "NotPaused", "`spec.paused` is not set.")
+        },
+        scaling(tale),
+        recovering(tale),
+        match &tale.stuck {
+            Some(words) => Fact::no(CERTIFICATES_VALID, "CertificatesStuck", words.clone()),
+            None => Fact::yes(CERTIFICATES_VALID, "Valid", "Certificates are renewed in time."),
+        },
+    ]
+}
+
+fn has_been_away(tale: &Tale<'_>, said: &[Condition]) -> bool {
+    let named = |it: &&Condition| it.kind.known().is_some_and(|kind| kind.as_str() == AVAILABLE);
+    let Some(was) = said.iter().find(named) else { return false };
+    if was.status.known() != Some(&ConditionStatus::False) {
+        return false;
+    }
+    let since: Option<Timestamp> =
+        was.last_transition_time.known().and_then(|it| it.as_str().parse().ok());
+    since.is_some_and(|since| {
+        Duration::try_from(tale.look.now.duration_since(since)).unwrap_or_default() >= PATIENCE
+    })
+}
+
+fn scaling(tale: &Tale<'_>) -> Fact {
+    let (has, wants) = (tale.seen.staying().count(), tale.seen.wanted.replicas);
+    let formed = tale.seen.record.formed.is_some();
+    let leaves = tale.plan.because == Because::Leaving;
+    if formed && wants > 0 && (has != wants || leaves) {
+        Fact::yes(
+            SCALING,
+            tale.plan.because.word(),
+            format!("{has} members stay or come, and {wants} are wanted."),
+        )
+    } else {
+        Fact::no(SCALING, "AsWanted", "There are as many members as are wanted.")
+    }
+}
+
+fn recovering(tale: &Tale<'_>) -> Fact {
+    match tale.plan.because {
+        Because::MemberLost
+        | Because::MemberLostBlocked
+        | Because::MemberUnwell
+        | Because::JoinFailed => {
+            Fact::yes(RECOVERING, tale.plan.because.word(), words::story(tale))
+        }
+        Because::QuorumLost
+        | Because::Paused
+        | Because::Founding
+        | Because::Forming
+        | Because::FoundersLost
+        | Because::VolumesRetained
+        | Because::Asleep
+        | Because::ForeignCluster
+        | Because::ForeignMember
+        | Because::Leaving
+        | Because::LeavingBlocked
+        | Because::Joining
+        | Because::TooFew
+        | Because::TooMany
+        | Because::Well => Fact::no(RECOVERING, "NothingLost", "No member is being brought back."),
+    }
+}
+
+/// Whether another room has said that the operator has no rights in the object's namespace.
+pub(crate) fn is_not_granted(cluster: &EtcdCluster) -> bool {
+    let said = cluster.status.as_ref().and_then(|it| it.conditions.known());
+    said.into_iter().flatten().any(|it| {
+        it.kind.known().is_some_and(|kind| kind.as_str() == STALLED)
+            && it.reason.known().is_some_and(|why| why.as_str() == NAMESPACE_NOT_GRANTED)
+    })
+}
+
+/// The reason of the condition `Ready`, as it was told before.
+pub(crate) fn reason_before(cluster: &EtcdCluster) -> Option<String> {
+    let said = cluster.status.as_ref()?.conditions.known()?;
+    let named = |it: &&Condition| it.kind.known().is_some_and(|kind| kind.as_str() == READY);
+    Some(said.iter().find(named)?.reason.known()?.as_str().to_owned())
+}
+
+/// The status of a cluster whose spec nobody may act on. What was known of it stays.
+pub(crate) fn invalid(
+    cluster: &EtcdCluster,
+    verdict: &Verdict,
+    now: Timestamp,
+) -> EtcdClusterStatus {
+    let before = cluster.status.clone().unwrap_or_default();
+    let wrong: Vec<String> = verdict.violations.iter().map(ToString::to_string).collect();
+    let words = format!("The spec is not valid, so nothing is changed: {}", wrong.join("; "));
+    let said = before.conditions.known().cloned().unwrap_or_default();
+    let generation = cluster.metadata.generation;
+    let facts = [
+        Fact::no(READY, "InvalidSpec", words.clone()),
+        Fact::no(RECONCILING, "InvalidSpec", "Nothing is done until the spec is mended."),
+        Fact::yes(STALLED, "InvalidSpec", words),
+    ];
+    let names: Vec<&str> = facts.iter().map(|it| it.name).collect();
+    let other =
+        |it: &&Condition| it.kind.known().is_some_and(|kind| !names.contains(&kind.as_str()));
+    let others = said.iter().filter(other).cloned();
+    let told = facts.iter().map(|fact| changed(&said, fact, generation, now));
+    EtcdClusterStatus {
+        observed_generation: generation.into(),
+        conditions: Field::Known(told.chain(others).collect()),
+        ..before
+    }
+}

@@ -1,0 +1,210 @@
+//! The sentences: what is the case, what is waited for, what comes next, what a person can do.
+//! Comes in: the tale. Goes out: sentences. May touch: `api`, Kubernetes' own types; pure.
+#![deny(clippy::disallowed_types, clippy::disallowed_methods)]
+
+use k8s_openapi::api::core::v1::Pod;
+
+use super::Tale;
+use crate::etcd_cluster::compose::pod::{etcd, state};
+use crate::etcd_cluster::plan::Because;
+use crate::etcd_cluster::seen::{self, Name, Reading, quorum};
+
+/// The longest sentence that a status holds.
+const MOST: usize = 1000;
+
+/// Cuts what is longer than a status holds.
+pub(crate) fn short(text: &str) -> String {
+    if text.chars().count() <= MOST {
+        return text.to_owned();
+    }
+    text.chars().take(MOST.saturating_sub(3)).chain("...".chars()).collect()
+}
+
+/// The rule that asks for the next step.
+pub(super) const fn because(because: Because) -> &'static str {
+    match because {
+        Because::Paused => "the cluster is paused",
+        Because::Founding => "the founders are being made",
+        Because::Forming => "the founders have yet to find each other",
+        Because::FoundersLost => "the founders cannot become a cluster any more",
+        Because::VolumesRetained => "there are volumes of an earlier cluster of this name",
+        Because::Asleep => "no members are wanted",
+        Because::QuorumLost => "etcd does not answer with a quorum",
+        Because::ForeignCluster => "another cluster answers than was founded",
+        Because::ForeignMember => "etcd lists a member that is none of ours",
+        Because::Leaving => "a member goes",
+        Because::LeavingBlocked => "a member shall go, and the others cannot do without it",
+        Because::Joining => "a member comes",
+        Because::JoinFailed => "a member has not come for too long",
+        Because::MemberLost => "a member has lost its data, or was unwell for too long",
+        Because::MemberLostBlocked => "a member is lost, and the others cannot do without it",
+        Because::TooFew => "there are fewer members than are wanted",
+        Because::TooMany => "there are more members than are wanted",
+        Because::MemberUnwell => "a voter is unwell, and has time to come back",
+        Because::Well => "everything is as it is wanted",
+    }
+}
+
+/// How the cluster is, in a sentence or two.
+pub(crate) fn story(tale: &Tale<'_>) -> String {
+    let mut words = main_words(tale);
+    let held_up = held_up(tale);
+    if !held_up.is_empty() && !matches!(tale.plan.because, Because::Well | Because::Asleep) {
+        words = format!("{words} {}", held_up.join(" "));
+    }
+    if let Some(trouble) = &tale.trouble {
+        words = format!("{words} The last try failed: {trouble}; it is repeated.");
+    }
+    short(&words)
+}
+
+fn main_words(tale: &Tale<'_>) -> String {
+    let seen = tale.seen;
+    let wanted = seen.wanted.replicas;
+    let founders = seen.record.founders.len();
+    match tale.plan.because {
+        Because::Paused => "The operator leaves the cluster alone because `spec.paused` is true; set it to false to go on.".to_owned(),
+        Because::Founding => format!("{wanted} members are being made that found the cluster."),
+        Because::Forming => format!(
+            "{} of {founders} founding members answer; they become a cluster when {} do.",
+            heard(tale), quorum(founders),
+        ),
+        Because::FoundersLost => "The founding members cannot become a cluster any more. Nothing was written to them: they are cleared away, and others take their place.".to_owned(),
+        Because::VolumesRetained => retained(tale),
+        Because::Asleep => "`spec.replicas` is 0: nothing runs, and the volumes stay. Set it to a number of members to wake the cluster.".to_owned(),
+        Because::QuorumLost => quorum_lost(tale),
+        Because::ForeignCluster => "Another etcd cluster answers at the members' addresses than the one that was founded. Nothing is touched. Find out who started it, and remove it.".to_owned(),
+        Because::ForeignMember => format!(
+            "etcd lists members that the operator does not know: {}. Nothing is touched. Remove them with `etcdctl member remove`, or say whose they are.",
+            list(&strangers(tale)),
+        ),
+        Because::Leaving => format!("{} goes: first from etcd's members, then its pod and its volume.", list(&leaving(tale))),
+        Because::LeavingBlocked => format!("{} shall go, and waits: without it too few voters are left that are well.", list(&leaving(tale))),
+        Because::Joining => format!("{} joins: it listens until it knows everything, then it votes.", list(&joining(tale))),
+        Because::JoinFailed => format!("{} did not manage to join, and is taken back; another comes in its place.", list(&joining(tale))),
+        Because::MemberLost => format!("{} is lost, and is replaced. The others answer.", list(&unwell(tale))),
+        Because::MemberLostBlocked => format!(
+            "{} is lost, and cannot be replaced: without it too few voters would be left that are well. Bring another one back first.",
+            list(&unwell(tale)),
+        ),
+        Because::TooFew => format!("There are {} members, and {wanted} are wanted; one after the other joins.", seen.staying().count()),
+        Because::TooMany => format!("There are {} members, and {wanted} are wanted; one after the other goes.", seen.staying().count()),
+        Because::MemberUnwell => format!("{} is unwell; the others answer. It is replaced if it does not come back.", list(&unwell(tale))),
+        Because::Well => format!("All {wanted} members are well."),
+    }
+}
+
+fn retained(tale: &Tale<'_>) -> String {
+    let names: Vec<String> = tale.seen.retained.iter().map(ToString::to_string).collect();
+    let (cluster, namespace) = (tale.look.blueprint.name, tale.look.blueprint.namespace);
+    format!(
+        "Volumes of an earlier cluster called {cluster} are still here: {}. They are not touched, and not mixed with new data. To begin \
+         empty, delete them: kubectl -n {namespace} delete pvc {}. To keep them, give this cluster another name.",
+        list(&names),
+        names.join(" "),
+    )
+}
+
+fn quorum_lost(tale: &Tale<'_>) -> String {
+    let voters = tale.seen.members.iter().filter(|it| it.intent != seen::Intent::Leave).count();
+    format!(
+        "{} of {voters} members answer, and {} must agree. Nothing is removed or replaced meanwhile. Members come back by themselves when \
+         their pods can run and their volumes are there: look at `kubectl describe pod`; if volumes are lost for good, restore a backup.",
+        heard(tale),
+        quorum(voters),
+    )
+}
+
+fn heard(tale: &Tale<'_>) -> usize {
+    tale.look.heard.voices.values().filter(|it| it.standing.is_some()).count()
+}
+
+fn strangers(tale: &Tale<'_>) -> Vec<String> {
+    let Reading::Known(etcd) = &tale.seen.etcd else { return Vec::new() };
+    let unknown = etcd.list.iter().filter(|it| tale.seen.member(&it.name).is_none());
+    unknown.map(|it| it.name.to_string()).collect()
+}
+
+fn leaving(tale: &Tale<'_>) -> Vec<String> {
+    let going = tale.seen.members.iter().filter(|it| it.intent == seen::Intent::Leave);
+    going.map(|it| it.name.to_string()).collect()
+}
+
+fn joining(tale: &Tale<'_>) -> Vec<String> {
+    let votes = |name: &Name| {
+        let etcd = tale.seen.etcd.known();
+        etcd.and_then(|it| it.entry(name)).is_some_and(|it| !it.learner)
+    };
+    let coming =
+        tale.seen.members.iter().filter(|it| it.intent == seen::Intent::Join && !votes(&it.name));
+    coming.map(|it| it.name.to_string()).collect()
+}
+
+fn unwell(tale: &Tale<'_>) -> Vec<String> {
+    let Reading::Known(etcd) = &tale.seen.etcd else { return Vec::new() };
+    etcd.voters().filter(|it| !it.is_well()).map(|it| it.name.to_string()).collect()
+}
+
+fn list(names: &[String]) -> String {
+    if names.is_empty() { "A member".to_owned() } else { names.join(", ") }
+}
+
+/// Why a member does not answer: one word, and a sentence.
+pub(super) fn silence(tale: &Tale<'_>, name: &Name) -> (&'static str, String) {
+    let Some(pod) = tale.look.stock.pod(name) else {
+        return ("NoPod", "It has no pod.".to_owned());
+    };
+    match state(pod) {
+        seen::Pod::None => ("NoPod", "It has no pod.".to_owned()),
+        seen::Pod::Gated => ("Waits", "Its pod waits to be let go.".to_owned()),
+        seen::Pod::Refuses => ("DataLost", "Its data is gone, so etcd does not start.".to_owned()),
+        seen::Pod::Going => ("PodGoes", "Its pod is on its way out.".to_owned()),
+        seen::Pod::Ended => ("PodEnded", "Its pod has ended.".to_owned()),
+        seen::Pod::Started => {
+            let why = tale.look.heard.voices.get(name).and_then(|it| it.silence.clone());
+            let words = reason(pod).or(why).unwrap_or_else(|| "It does not answer yet.".to_owned());
+            ("Silent", words)
+        }
+    }
+}
+
+/// Pods that cannot run, and why.
+fn held_up(tale: &Tale<'_>) -> Vec<String> {
+    let pods = tale.look.stock.pods.iter();
+    let words = pods.filter_map(|pod| {
+        let name = pod.metadata.name.as_deref().unwrap_or_default();
+        let why = match state(pod) {
+            seen::Pod::Refuses => "its data is gone, so etcd does not start".to_owned(),
+            seen::Pod::Started => reason(pod)?,
+            seen::Pod::None | seen::Pod::Gated | seen::Pod::Going | seen::Pod::Ended => {
+                return None;
+            }
+        };
+        Some(format!("{name}: {why}."))
+    });
+    words.take(3).collect()
+}
+
+/// Why a pod does not run, in Kubernetes' words.
+fn reason(pod: &Pod) -> Option<String> {
+    let status = pod.status.as_ref()?;
+    let unscheduled = status
+        .conditions
+        .iter()
+        .flatten()
+        .find(|it| it.type_ == "PodScheduled" && it.status == "False");
+    if let Some(it) = unscheduled {
+        return it.message.as_deref().or(it.reason.as_deref()).map(trimmed);
+    }
+    let init = status.init_container_statuses.iter().flatten();
+    let waiting = init.chain(etcd(pod)).find_map(|it| it.state.as_ref()?.waiting.as_ref());
+    let waiting = waiting.filter(|it| {
+        !matches!(it.reason.as_deref(), Some("PodInitializing" | "ContainerCreating"))
+    })?;
+    let words = [waiting.reason.clone(), waiting.message.clone()];
+    Some(trimmed(&words.into_iter().flatten().collect::<Vec<_>>().join(": ")))
+}
+
+fn trimmed(words: &str) -> String {
+    words.trim_end_matches('.').chars().take(300).collect()
+}

@@ -1,0 +1,62 @@
+//! The objects of one cluster, as Kubernetes has them.
+//! Comes in: nothing. Goes out: `Stock`, and where to find what in it. May touch: `api`, Kubernetes' own
+//! types; pure.
+#![deny(clippy::disallowed_types, clippy::disallowed_methods)]
+
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Service};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::{Resource, ResourceExt};
+
+use super::seen::Name;
+use crate::api::etcd_cluster::v1::EtcdCluster;
+use crate::api::etcd_member::EtcdMember;
+use crate::api::names;
+
+/// Everything that belongs to a cluster, but for its Secrets.
+#[derive(Clone, Debug)]
+pub(crate) struct Stock {
+    pub(crate) cluster: EtcdCluster,
+    pub(crate) members: Vec<EtcdMember>,
+    pub(crate) pods: Vec<Pod>,
+    pub(crate) claims: Vec<PersistentVolumeClaim>,
+    pub(crate) services: Vec<Service>,
+    pub(crate) budgets: Vec<PodDisruptionBudget>,
+}
+
+impl Stock {
+    /// A member's EtcdMember.
+    pub(crate) fn member(&self, name: &Name) -> Option<&EtcdMember> {
+        named(&self.members, name)
+    }
+
+    /// A member's pod.
+    pub(crate) fn pod(&self, name: &Name) -> Option<&Pod> {
+        named(&self.pods, name)
+    }
+
+    /// A member's volume.
+    pub(crate) fn claim(&self, name: &Name) -> Option<&PersistentVolumeClaim> {
+        named(&self.claims, name)
+    }
+
+    /// Whether a volume was made for this very cluster, and not for another that had its name.
+    pub(crate) fn is_ours(&self, claim: &PersistentVolumeClaim) -> bool {
+        claim.labels().get(names::CLUSTER_UID_LABEL) == self.cluster.metadata.uid.as_ref()
+    }
+
+    /// Every EtcdMember, in the order in which they were made.
+    pub(crate) fn oldest_first(&self) -> Vec<&EtcdMember> {
+        let mut members: Vec<&EtcdMember> = self.members.iter().collect();
+        members.sort_by_key(|it| (it.creation_timestamp().map(|at| at.0), it.name_any()));
+        members
+    }
+}
+
+/// The name of the member that an object is called after.
+pub(crate) fn name_of<K: Resource>(object: &K) -> Name {
+    Name(object.name_any())
+}
+
+fn named<'a, K: Resource>(objects: &'a [K], name: &Name) -> Option<&'a K> {
+    objects.iter().find(|it| it.meta().name.as_deref() == Some(name.0.as_str()))
+}

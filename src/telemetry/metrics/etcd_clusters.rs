@@ -1,0 +1,101 @@
+//! The measurements of etcd clusters.
+//! Comes in: facts from the wing that runs them. Goes out: gauges, counters and a histogram.
+//! May touch: the registry. A cluster is a label here: there are as many as people made.
+
+use std::time::Duration;
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+
+type Cluster = [(&'static str, String); 2];
+type Because = [(&'static str, &'static str); 1];
+
+/// What is measured of etcd clusters.
+#[derive(Clone)]
+pub(crate) struct EtcdClusterMetrics {
+    wanted: Family<Cluster, Gauge>,
+    ready: Family<Cluster, Gauge>,
+    quorum: Family<Cluster, Gauge>,
+    steps: Family<Because, Counter>,
+    failures: Family<Because, Counter>,
+    passes: Histogram,
+}
+
+/// What a pass tells of one cluster.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Census {
+    pub(crate) wanted: usize,
+    pub(crate) ready: usize,
+    pub(crate) has_quorum: bool,
+}
+
+impl EtcdClusterMetrics {
+    /// Puts the measurements into the registry.
+    pub(super) fn register(registry: &mut Registry) -> Self {
+        let metrics = Self {
+            wanted: Family::default(),
+            ready: Family::default(),
+            quorum: Family::default(),
+            steps: Family::default(),
+            failures: Family::default(),
+            passes: Histogram::new(exponential_buckets(0.005, 2.0, 12)),
+        };
+        let Self { wanted, ready, quorum, steps, failures, passes } = metrics.clone();
+        let mut put =
+            |name: &str, help: &str, it: Family<Cluster, Gauge>| registry.register(name, help, it);
+        put("quorate_etcd_members_wanted", "Members that an etcd cluster should have", wanted);
+        put("quorate_etcd_members_ready", "Voters of an etcd cluster that are well", ready);
+        put("quorate_etcd_quorum", "Whether an etcd cluster answers with a quorum", quorum);
+        registry.register(
+            "quorate_etcd_steps",
+            "Changes of members, by what asked for them",
+            steps,
+        );
+        registry.register(
+            "quorate_etcd_failures",
+            "Passes that could not do what they should, by what asked for it",
+            failures,
+        );
+        registry.register(
+            "quorate_etcd_pass_seconds",
+            "How long a pass over a cluster takes",
+            passes,
+        );
+        metrics
+    }
+
+    /// Notes what a pass has seen of a cluster.
+    pub(crate) fn told(&self, namespace: &str, cluster: &str, census: Census) {
+        let labels = [("namespace", namespace.to_owned()), ("cluster", cluster.to_owned())];
+        let count = |it: usize| i64::try_from(it).unwrap_or(i64::MAX);
+        self.wanted.get_or_create(&labels).set(count(census.wanted));
+        self.ready.get_or_create(&labels).set(count(census.ready));
+        self.quorum.get_or_create(&labels).set(i64::from(census.has_quorum));
+    }
+
+    /// Drops what is known of a cluster that is gone.
+    pub(crate) fn gone(&self, namespace: &str, cluster: &str) {
+        let labels = [("namespace", namespace.to_owned()), ("cluster", cluster.to_owned())];
+        for family in [&self.wanted, &self.ready, &self.quorum] {
+            family.remove(&labels);
+        }
+    }
+
+    /// Counts a change that was made.
+    pub(crate) fn step(&self, because: &'static str) {
+        self.steps.get_or_create(&[("because", because)]).inc();
+    }
+
+    /// Counts a pass that failed.
+    pub(crate) fn failed(&self, because: &'static str) {
+        self.failures.get_or_create(&[("because", because)]).inc();
+    }
+
+    /// Notes how long a pass took.
+    pub(crate) fn passed(&self, took: Duration) {
+        self.passes.observe(took.as_secs_f64());
+    }
+}
