@@ -71,7 +71,7 @@ bench-record: prerequisites ## Write benches/reviews.md anew
 	@$(BENCH) --record
 
 ##@ Tests on the real cluster
-.PHONY: stories stories-long cluster-test cluster-versions
+.PHONY: stories stories-long bench-cluster cluster-test cluster-versions
 stories: prerequisites ## The stories, on the local cluster (started if need be, and reset)
 	@echo "== stories on the real cluster"
 	@$(CLUSTER) up
@@ -84,6 +84,12 @@ stories-long: prerequisites ## The stories that take many minutes each, with the
 	@$(CLUSTER) reset
 	@$(CLUSTER) images
 	@$(CARGO) test --locked --package quorate --test stories -- --ignored --nocapture --test-threads 1
+
+bench-cluster: prerequisites ## What a cluster costs: seconds, memory and calls, beside a bare StatefulSet (a quarter of an hour)
+	@$(CLUSTER) up
+	@$(CLUSTER) reset
+	@$(CLUSTER) images
+	@$(CARGO) bench --quiet --locked --profile dev --package quorate --bench cluster
 
 cluster-test: prerequisites ## The local cluster's own tests: they end the one that runs, and start others
 	@echo "== the local cluster comes, goes and survives crashes"

@@ -23,6 +23,15 @@ const MOST_BYTES: usize = 262_144;
 /// A definition is established before everything that people look at has heard of it.
 const HEARD_OF: Duration = Duration::from_mins(1);
 
+/// These are about the definitions alone: no operator may answer for them, or act on what they make.
+async fn alone(name: &str, plot: impl AsyncFnOnce(&Story) -> Result<()>) -> Result<()> {
+    tell(name, Disturbs::Everything, async |story| {
+        super::installed::gone(story).await?;
+        plot(story).await
+    })
+    .await
+}
+
 async fn established(story: &Story, name: &str) -> Result<()> {
     let definitions = Api::<CustomResourceDefinition>::all(story.client.clone());
     let served = async || {
@@ -40,7 +49,7 @@ async fn established(story: &Story, name: &str) -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_definitions_are_taken_by_plain_apply_and_explain_every_field() -> Result<()> {
-    tell("api-definitions", Disturbs::Nothing, async |story| {
+    alone("api-definitions", async |story| {
         for definition in crd::all() {
             let path = format!("crds/{}", crd::file_name(&definition));
             let bytes = std::fs::metadata(&path).context(path.clone())?.len();
@@ -218,7 +227,7 @@ async fn tried(alone: &Alone, case: &Case, name: &str) -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_rule_holds_on_a_real_apiserver_in_every_version() -> Result<()> {
-    tell("api-rules", Disturbs::Nothing, async |story| {
+    alone("api-rules", async |story| {
         let mut by_version: BTreeMap<(String, String), Vec<Case>> = BTreeMap::new();
         for case in cases() {
             by_version.entry((case.kind.clone(), case.version.clone())).or_default().push(case);
@@ -240,7 +249,7 @@ async fn every_rule_holds_on_a_real_apiserver_in_every_version() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn kubectl_scale_is_held_to_the_rules_in_every_version() -> Result<()> {
-    tell("api-scale", Disturbs::Nothing, async |story| {
+    alone("api-scale", async |story| {
         for (version, field) in [("v1", "replicas"), ("v1beta1", "size"), ("v1alpha1", "size")] {
             let alone = Alone::define(story, "EtcdCluster", version).await?;
             let plain = json!({ "metadata": { "name": "main" }, "spec": { "version": "3.6.16" } });
@@ -277,7 +286,7 @@ async fn kubectl_scale_is_held_to_the_rules_in_every_version() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_sample_is_taken_by_a_real_apiserver() -> Result<()> {
-    tell("api-samples", Disturbs::Nothing, async |story| {
+    alone("api-samples", async |story| {
         let mut alone: BTreeMap<(String, String), Alone> = BTreeMap::new();
         let mut samples = 0_usize;
         for file in std::fs::read_dir("deploy/samples")? {
@@ -329,7 +338,7 @@ fn checked(story: &Story) -> Result<(String, bool)> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_check_before_an_upgrade_refuses_what_would_strand_data() -> Result<()> {
-    tell("api-check", Disturbs::Everything, async |story| {
+    alone("api-check", async |story| {
         let clusters = "etcdclusters.etcd.appdelivery.cncf.io";
         story.kubectl(&["apply", "-f", "crds"]).await?;
         established(story, clusters).await?;

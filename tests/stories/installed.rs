@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
@@ -75,6 +76,7 @@ pub(super) async fn installed_from(
     source: &[&str],
     then: impl AsyncFnOnce() -> Result<()>,
 ) -> Result<()> {
+    gone(story).await?;
     story.image(catalog::QUORATE).await?;
     story.admin.run(&[&["apply"], source].concat()).await?;
     let told = async {
@@ -111,6 +113,15 @@ pub(super) async fn told(story: &Story, args: &[&str]) -> Result<()> {
 pub(super) async fn rolled_out(story: &Story) -> Result<()> {
     let status = ["rollout", "status", "deployment/quorate", "--timeout=120s"];
     story.admin.run(&[&["-n", NAMESPACE], &status[..]].concat()).await.map(drop)
+}
+
+/// Takes away what stories that share an operator have left for each other.
+pub(super) async fn gone(story: &Story) -> Result<()> {
+    let deployments = Api::<Deployment>::namespaced(story.client.clone(), NAMESPACE);
+    match deployments.get_opt("quorate").await? {
+        Some(_left) => uninstalled(story).await,
+        None => Ok(()),
+    }
 }
 
 /// First the objects, while somebody still converts them; then everything else.

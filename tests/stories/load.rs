@@ -178,6 +178,6 @@ impl Worker {
 fn object(name: &str) -> Value {
     json!({
         "apiVersion": "etcd.appdelivery.cncf.io/v1alpha1", "kind": "EtcdCluster",
-        "metadata": {"name": name}, "spec": {"size": 3, "version": "3.6.16"},
+        "metadata": {"name": name}, "spec": {"size": 3, "version": "3.6.16", "paused": true},
     })
 }

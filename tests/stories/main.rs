@@ -10,6 +10,7 @@ mod api;
 mod disturbances;
 mod door;
 mod endurance;
+mod etcd;
 mod handshake;
 mod images;
 mod installed;

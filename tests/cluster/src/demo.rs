@@ -1,5 +1,7 @@
 //! `make demo`: the cluster, the operator in it, and what it can do so far, as a user would see it.
 
+mod etcd;
+
 use std::io::Write;
 
 use anyhow::Result;
@@ -29,6 +31,7 @@ pub async fn demo(settings: &Settings, places: &Places) -> Result<()> {
     show(&kubectl, &["--namespace", NAMESPACE, "get", "lease", "quorate"]).await?;
     say("\nWhat it says while it works:");
     show(&kubectl, &["--namespace", NAMESPACE, "logs", "deployment/quorate", "--tail=5"]).await?;
+    etcd::etcd(places, &kubectl).await?;
 
     say("\nWhat to try next:");
     say("  export KUBECONFIG=$(make -s kubeconfig) PATH=$(make -s kubectl-path):$PATH");
@@ -37,6 +40,7 @@ pub async fn demo(settings: &Settings, places: &Places) -> Result<()> {
     );
     say("  kubectl -n quorate-system delete pod ${leader%_*} --wait=false");
     say("  kubectl -n quorate-system get lease quorate --watch      # see who takes over");
+    say("  kubectl -n quorate-demo scale etcd/main --replicas=5     # see two members join");
     say("  make test                                                # the proof of all of it");
     say("  make cluster-down                                        # leaves nothing behind");
     Ok(())

@@ -13,6 +13,8 @@ use crate::{kubeconfig, up};
 
 /// Where the operator lives.
 pub const NAMESPACE: &str = "quorate-system";
+/// On the template of its pods: which content of the image they were made for.
+pub const IMAGE_ANNOTATION: &str = "quorate-cluster/image";
 
 /// Installs into the cluster of the current kubeconfig, or into the local one if none is set.
 ///
@@ -38,6 +40,14 @@ pub async fn install(settings: &Settings, places: &Places) -> Result<()> {
 /// As [`install`].
 pub async fn install_local(settings: &Settings, places: &Places, kubectl: &Kubectl) -> Result<()> {
     up::up(settings, places).await?;
+    put_in(places, kubectl).await
+}
+
+/// Installs into the local cluster, which is up.
+///
+/// # Errors
+/// As [`install`].
+pub async fn put_in(places: &Places, kubectl: &Kubectl) -> Result<()> {
     let image = catalog::image(catalog::QUORATE, places).await?;
     image.import(places).await?;
     let manifests = kubectl
@@ -57,7 +67,7 @@ fn marked(manifests: &str, key: &str) -> Result<String> {
         let template = template.context("a Deployment without a template")?;
         let annotations = template.entry("annotations").or_insert_with(|| json!({}));
         if let Some(annotations) = annotations.as_object_mut() {
-            annotations.insert("quorate-cluster/image".to_owned(), json!(key));
+            annotations.insert(IMAGE_ANNOTATION.to_owned(), json!(key));
         }
     }
     Ok(json!({ "apiVersion": "v1", "kind": "List", "items": items }).to_string())

@@ -53,6 +53,12 @@ impl Places {
         self.state.with_extension("stories.lock")
     }
 
+    /// Held for a moment by a story that is about to begin, and by one that waits to be alone.
+    #[must_use]
+    pub fn stories_gate(&self) -> PathBuf {
+        self.state.with_extension("stories.gate")
+    }
+
     /// Debian's static busybox, unpacked.
     #[must_use]
     pub fn busybox(&self) -> PathBuf {

@@ -91,7 +91,7 @@ fn stop(processes: Vec<Process>) -> Result<Stopped> {
 }
 
 /// Every process in the pod's cgroup but the one that holds the sandbox.
-fn processes_of(pod: &Pod) -> Result<Vec<Process>> {
+pub(crate) fn processes_of(pod: &Pod) -> Result<Vec<Process>> {
     let own = format!("pod{}", pod.uid().unwrap_or_default());
     let all = cgroups::own().into_iter().flat_map(|root| cgroups::below(&root));
     let cgroup =

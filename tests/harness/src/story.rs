@@ -157,13 +157,20 @@ impl Story {
 }
 
 /// Shared by stories that disturb nothing; a file lock, so that it holds across processes and ends with them.
+/// Who wants to be alone waits in the gate, and who comes after waits behind: else there would always be somebody.
 async fn take_lock(places: &Places, disturbs: Disturbs) -> Result<File> {
-    let path = places.stories_lock();
+    let (gate, path) = (places.stories_gate(), places.stories_lock());
     tokio::task::spawn_blocking(move || {
-        let file = locks::open(&path)?;
+        let (gate, file) = (locks::open(&gate)?, locks::open(&path)?);
         match disturbs {
-            Disturbs::Nothing => file.lock_shared()?,
-            Disturbs::Everything => file.lock()?,
+            Disturbs::Nothing => {
+                gate.lock_shared()?;
+                file.lock_shared()?;
+            }
+            Disturbs::Everything => {
+                gate.lock()?;
+                file.lock()?;
+            }
         }
         Ok(file)
     })
