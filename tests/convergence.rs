@@ -122,6 +122,7 @@ fn rested(world: &World, because: Because) -> Result<(), String> {
         Because::Paused
         | Because::FoundersLost
         | Because::VolumesRetained
+        | Because::PredecessorThere
         | Because::Founding
         | Because::Forming
         | Because::ForeignCluster

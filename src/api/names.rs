@@ -118,7 +118,7 @@ pub const MEMBER_LABEL: &str = "etcd.appdelivery.cncf.io/member";
 pub const ROLE_LABEL: &str = "etcd.appdelivery.cncf.io/role";
 /// The value of that label.
 pub const VOTER: &str = "voter";
-/// On a volume: the uid of the EtcdCluster that it was made for. Another of the same name is another cluster.
+/// On everything of an EtcdCluster: its uid. Another of the same name is another cluster.
 pub const CLUSTER_UID_LABEL: &str = "etcd.appdelivery.cncf.io/cluster-uid";
 /// What holds a member's first pod back until it was written down.
 pub const SCHEDULING_GATE: &str = "etcd.appdelivery.cncf.io/written-down";

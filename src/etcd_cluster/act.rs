@@ -8,6 +8,9 @@ mod steps;
 
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Service};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::ResourceExt;
 use tokio::time;
 
 use super::furnish::Difference;
@@ -17,9 +20,11 @@ use super::plan::{Plan, Step};
 use super::render::{Blueprint, NotInThisRelease};
 use super::seen::{Name, Seen};
 use super::stock::Stock;
+use crate::api::etcd_member::EtcdMember;
+use crate::ports::call::Class;
 use crate::ports::etcd::EtcdError;
 use crate::ports::mandate::{Mandate, Unled};
-use crate::ports::objects::{ObjectError, Objects};
+use crate::ports::objects::{Kept, ObjectError, Objects};
 
 /// How long it takes until name servers know of a new Service.
 const PUBLISHED: Duration = Duration::from_millis(300);
@@ -42,9 +47,29 @@ pub(crate) enum ActError {
     /// The Secrets are not as they should be.
     #[error(transparent)]
     Keys(KeyringError),
+    /// Something has the name of what is to be made, and is somebody else's.
+    #[error(
+        "the {0} is there, and not this cluster's: it is not touched; rename it, or the cluster"
+    )]
+    Taken(String),
     /// What was decided on is gone since.
     #[error("failed to {doing} {name}: it is gone since")]
     Gone { doing: &'static str, name: Name },
+}
+
+impl ActError {
+    /// Whether something has only changed since it was looked at: the next look sees it.
+    pub(crate) fn is_late(&self) -> bool {
+        match self {
+            Self::Object(error) => matches!(error.class(), Class::Conflict | Class::NotFound),
+            Self::Gone { .. } => true,
+            Self::Etcd(_)
+            | Self::Unled(_)
+            | Self::CannotMake(_)
+            | Self::Keys(_)
+            | Self::Taken(_) => false,
+        }
+    }
 }
 
 /// One pass of doing.
@@ -59,30 +84,52 @@ pub(crate) struct Act<'a> {
 }
 
 impl Act<'_> {
-    /// Puts right what stands around the members.
+    /// Puts right what stands around the members. One thing that cannot be put right holds up no other, and no
+    /// member that must come back: it is told in the end.
     pub(crate) async fn furnish(&self, differences: &[Difference]) -> Result<(), ActError> {
-        let namespace = self.blueprint.namespace;
+        let mut failed = Ok(());
         for difference in differences {
-            let done = match difference {
-                Difference::Service(it) => self.objects.apply(it.as_ref()).await.map(drop),
-                Difference::Budget(it) => self.objects.apply(it.as_ref()).await.map(drop),
-                Difference::Claim(name, patch) => {
-                    type Claim = k8s_openapi::api::core::v1::PersistentVolumeClaim;
-                    self.objects.merge::<Claim>(namespace, &name.0, patch).await.map(drop)
-                }
-                Difference::Voter(name) => self.mark(name).await,
-                Difference::Owner(name, patch) => {
-                    type Member = crate::api::etcd_member::EtcdMember;
-                    self.objects.merge::<Member>(namespace, &name.0, patch).await.map(drop)
-                }
-            };
-            done.map_err(ActError::Object)?;
+            failed = failed.and(self.put_right(difference).await);
         }
         // Who asks a name server too early is told for half a minute that there is nobody.
-        if differences.iter().any(|it| matches!(it, Difference::Service(_))) {
+        if differences.iter().any(|it| matches!(it, Difference::NoService(_))) {
             time::sleep(PUBLISHED).await;
         }
-        Ok(())
+        failed
+    }
+
+    async fn put_right(&self, difference: &Difference) -> Result<(), ActError> {
+        let namespace = self.blueprint.namespace;
+        let done = match difference {
+            Difference::NoService(it) => return self.make(it.as_ref()).await,
+            Difference::NoBudget(it) => return self.make(it.as_ref()).await,
+            Difference::Service(name, patch) => {
+                self.objects.merge::<Service>(namespace, name, patch).await.map(drop)
+            }
+            Difference::Budget(name, patch) => {
+                self.objects.merge::<PodDisruptionBudget>(namespace, name, patch).await.map(drop)
+            }
+            Difference::Claim(name, patch) => {
+                let done = self.objects.merge::<PersistentVolumeClaim>(namespace, &name.0, patch);
+                done.await.map(drop)
+            }
+            Difference::Voter(name) => self.mark(name).await,
+            Difference::Owner(name, patch) => {
+                self.objects.merge::<EtcdMember>(namespace, &name.0, patch).await.map(drop)
+            }
+        };
+        done.map_err(ActError::Object)
+    }
+
+    /// Makes what is not there. What has its name and is not ours stays as it is.
+    async fn make<K: Kept>(&self, object: &K) -> Result<(), ActError> {
+        match self.objects.create(object).await {
+            Ok(_) => Ok(()),
+            Err(error) if error.is_already_there() => {
+                Err(ActError::Taken(format!("{} {}", K::kind(&()), object.name_any())))
+            }
+            Err(error) => Err(ActError::Object(error)),
+        }
     }
 
     /// Does the chores, then the step. Whatever fails first ends the pass.

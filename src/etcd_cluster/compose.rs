@@ -32,6 +32,8 @@ pub(crate) struct Look<'a> {
     pub(crate) stock: &'a Stock,
     pub(crate) heard: &'a Heard,
     pub(crate) now: Timestamp,
+    /// Since when this process looks. For what was before, nobody can say that it lasted.
+    pub(crate) since: Timestamp,
     /// Names that could be given to members, in no order.
     pub(crate) names: Vec<Name>,
 }
@@ -39,7 +41,7 @@ pub(crate) struct Look<'a> {
 impl Look<'_> {
     /// One look.
     pub(crate) fn seen(&self) -> Seen {
-        let Self { blueprint, stock, heard, now: _, names } = self;
+        let Self { blueprint, stock, heard, now: _, since: _, names } = self;
         let spec = blueprint.spec;
         let wanted = Wanted {
             replicas: usize::from(spec.replicas),
@@ -55,6 +57,7 @@ impl Look<'_> {
             members: stock.oldest_first().into_iter().filter_map(|it| self.member(it)).collect(),
             orphans: self.left_alone(|claim| stock.is_ours(claim)),
             retained: self.left_alone(|claim| !stock.is_ours(claim)),
+            predecessors: stock.predecessors.clone(),
             etcd: match &heard.council {
                 Reading::Known(council) => Reading::Known(self.etcd(council)),
                 Reading::Unknown => Reading::Unknown,
@@ -63,9 +66,10 @@ impl Look<'_> {
         }
     }
 
-    /// Volumes without an EtcdMember.
+    /// Volumes without an EtcdMember. What is on its way out is as good as gone: nobody can use it any more.
     fn left_alone(&self, of: impl Fn(&PersistentVolumeClaim) -> bool) -> Vec<Name> {
-        let claims = self.stock.claims.iter().filter(|it| of(it));
+        let stays = |it: &&PersistentVolumeClaim| it.metadata.deletion_timestamp.is_none();
+        let claims = self.stock.claims.iter().filter(stays).filter(|it| of(it));
         claims.map(name_of).filter(|name| self.stock.member(name).is_none()).collect()
     }
 
@@ -88,7 +92,9 @@ impl Look<'_> {
             had_pod: is_true(&object.spec.started),
             pod: Reading::Known(pod.map_or(Pod::None, pod::state)),
             volume: Reading::Known(volume),
-            stale: pod.is_some_and(|pod| pod::is_stale(self.blueprint, &name, pod)),
+            // Who is heard has run, whatever the kubelet has told so far.
+            stale: self.heard.standing(&name).is_none()
+                && pod.is_some_and(|pod| pod::is_stale(self.blueprint, &name, pod)),
             given_up: health::is_given_up(self, object, pod),
             name,
         })
@@ -97,9 +103,15 @@ impl Look<'_> {
     fn etcd(&self, council: &Council) -> Etcd {
         let Council { spokesman: _, cluster, leader, list, alarms: _, revision: _ } = council;
         let entry = |it: &crate::api::etcd_says::Listed| {
-            let named = it.peer_urls.iter().find_map(|url| named_in(url));
-            let name = named.unwrap_or_else(|| Name(format!("{:x}", it.id)));
-            let healthy = Reading::Known(self.is_well(&name, it.id, it.is_learner));
+            let ours = |name: &Name| it.peer_urls.contains(&self.blueprint.peer_url(name));
+            let named = it.peer_urls.iter().find_map(|url| named_in(url)).filter(ours);
+            // Nobody has asked one that is none of ours, so nobody knows how it is.
+            let healthy = match &named {
+                Some(name) => Reading::Known(self.is_well(name, it.id, it.is_learner)),
+                None => Reading::Unknown,
+            };
+            let stranger = || Name(it.peer_urls.first().cloned().unwrap_or(format!("{:x}", it.id)));
+            let name = named.unwrap_or_else(stranger);
             Registered { id: MemberId(it.id), name, learner: it.is_learner, healthy }
         };
         Etcd {

@@ -10,10 +10,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{FutureExt, Stream, StreamExt};
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::core::NamespaceResourceScope;
-use kube::runtime::controller::Action;
+use kube::runtime::controller::{self, Action};
 use kube::runtime::events::{Recorder, Reporter};
 use kube::runtime::reflector::{self, Store};
 use kube::runtime::{Config as Pace, Controller, WatchStreamExt, watcher};
@@ -23,9 +24,11 @@ use serde::de::DeserializeOwned;
 use super::identity::lifetimes::Lifetimes;
 use super::keyring::Keyring;
 use super::observe::{Shelves, belongs_to};
+use super::render::Blueprint;
 use crate::api::etcd_cluster::v1::EtcdCluster;
 use crate::api::etcd_member::EtcdMember;
 use crate::api::names;
+use crate::ports::clock;
 use crate::ports::mandate::Mandate;
 use crate::ports::objects::Objects;
 use crate::telemetry::{Metrics, chain};
@@ -57,6 +60,8 @@ pub(super) struct Context {
     recorder: Recorder,
     agent_image: String,
     metrics: Metrics,
+    /// Since when they look.
+    since: Timestamp,
 }
 
 impl Control {
@@ -70,7 +75,7 @@ impl Control {
         let (services, service_news) = scope.watched::<Service>();
         let (budgets, budget_news) = scope.watched::<PodDisruptionBudget>();
         let reporter = Reporter { controller: names::OPERATOR.into(), instance: None };
-        let context = Context {
+        let context = Arc::new(Context {
             objects: Objects::new(client.clone(), mandate.clone()),
             mandate,
             shelves: Shelves { members, pods, claims, services, budgets },
@@ -78,7 +83,8 @@ impl Control {
             recorder: Recorder::new(client, reporter),
             agent_image,
             metrics,
-        };
+            since: clock::wall(),
+        });
         Controller::new(scope.api::<EtcdCluster>(), watcher::Config::default())
             .with_config(Pace::default().debounce(GATHER))
             .watches_stream(member_news, |it| belongs_to(&it))
@@ -86,8 +92,14 @@ impl Control {
             .watches_stream(claim_news, |it| belongs_to(&it))
             .watches_stream(service_news, |it| belongs_to(&it))
             .watches_stream(budget_news, |it| belongs_to(&it))
-            .run(pass, failed, Arc::new(context))
-            .for_each(async |_| {})
+            .run(pass, failed, context.clone())
+            .for_each(async |passed| {
+                // What belonged to a cluster asks for it after it is gone.
+                if let Err(controller::Error::ObjectNotFound(cluster)) = passed {
+                    let namespace = cluster.namespace.unwrap_or_default();
+                    context.metrics.etcd_clusters.gone(&namespace, &cluster.name);
+                }
+            })
             .await;
     }
 }
@@ -148,6 +160,12 @@ impl Scope {
 }
 
 impl Context {
+    /// Forgets a cluster that is gone.
+    fn forget(&self, blueprint: &Blueprint<'_>) {
+        self.keyring.forget(blueprint.uid);
+        self.metrics.etcd_clusters.gone(blueprint.namespace, blueprint.name);
+    }
+
     /// Whether the watches have told everything once.
     fn has_heard_all(&self) -> bool {
         let Shelves { members, pods, claims, services, budgets } = &self.shelves;

@@ -21,8 +21,8 @@ type Said = Option<(Step, Because)>;
 type Rule = fn(&Seen, &Etcd) -> Said;
 
 /// The first that speaks is heard.
-const LADDER: [Rule; 6] =
-    [leave::rule, join::rule, strangers, heal::rule, leave::blocked, scale::rule];
+const LADDER: [Rule; 7] =
+    [leave::rule, join::rule, strangers, heal::rule, join::waiting, leave::blocked, scale::rule];
 
 /// Decides one pass.
 #[must_use]
@@ -64,6 +64,7 @@ fn strangers(seen: &Seen, etcd: &Etcd) -> Said {
             (Step::Remove(stranger.id), Because::MemberLost)
         }
         Reading::Known(false) => (Step::Wait, Because::MemberLostBlocked),
-        Reading::Unknown => return None,
+        // It is none of ours, and nobody asked it.
+        Reading::Unknown => (Step::Wait, Because::ForeignMember),
     })
 }

@@ -20,16 +20,41 @@ use crate::api::names;
 /// Something that differs.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Difference {
-    /// A Service, as it should be.
-    Service(Box<Service>),
-    /// The budget, as it should be.
-    Budget(Box<PodDisruptionBudget>),
+    /// There is no such Service of ours.
+    NoService(Box<Service>),
+    /// A Service of ours differs: what to change in it.
+    Service(String, Value),
+    /// There is no budget of ours.
+    NoBudget(Box<PodDisruptionBudget>),
+    /// The budget differs: what to change in it.
+    Budget(String, Value),
     /// A volume is smaller than it should be, or has another owner.
     Claim(Name, Value),
     /// The pod of a voter does not say that it is one.
     Voter(Name),
     /// An EtcdMember has another owner than it should have.
     Owner(Name, Value),
+}
+
+impl Difference {
+    /// Whether it is about what goes with the cluster in the end. That is put right even while everything else is left
+    /// alone: whoever changes his mind about it means it.
+    pub(crate) fn is_about_owners(&self) -> bool {
+        match self {
+            Self::Owner(..) => true,
+            Self::Claim(_, patch) => patch.get("metadata").is_some(),
+            Self::NoService(_)
+            | Self::Service(..)
+            | Self::NoBudget(_)
+            | Self::Budget(..)
+            | Self::Voter(_) => false,
+        }
+    }
+
+    /// Whether nobody could find a member without it.
+    pub(crate) const fn is_needed_first(&self) -> bool {
+        matches!(self, Self::NoService(_))
+    }
 }
 
 /// Everything that differs.
@@ -42,16 +67,22 @@ pub(crate) fn differences(
     let there = stock.members.iter().filter(|it| it.metadata.deletion_timestamp.is_none());
     let own = there.map(|it| blueprint.member_service(&name_of(it), &uid(it)));
     for service in own.chain([blueprint.members_service(), blueprint.client_service()]) {
-        if !is_there(&stock.services, &service) {
-            found.push(Difference::Service(Box::new(service)));
+        match compared(&stock.services, &service) {
+            Compared::Same => {}
+            Compared::Missing => found.push(Difference::NoService(Box::new(service))),
+            Compared::Differs(patch) => found.push(Difference::Service(service.name_any(), patch)),
         }
     }
     let voters = seen.etcd.known().map_or(0, |etcd| etcd.voters().count());
     let budget = blueprint.budget(voters);
     // Without a word from etcd nobody knows how many vote: what was right before may still be.
     let is_known = seen.etcd != Reading::Unknown || stock.budgets.is_empty();
-    if is_known && !is_there(&stock.budgets, &budget) {
-        found.push(Difference::Budget(Box::new(budget)));
+    if is_known {
+        match compared(&stock.budgets, &budget) {
+            Compared::Same => {}
+            Compared::Missing => found.push(Difference::NoBudget(Box::new(budget))),
+            Compared::Differs(patch) => found.push(Difference::Budget(budget.name_any(), patch)),
+        }
     }
     found.extend(stock.claims.iter().filter_map(|claim| grown(blueprint, stock, claim)));
     found.extend(seen.etcd.known().into_iter().flat_map(|etcd| unmarked(stock, etcd)));
@@ -59,11 +90,28 @@ pub(crate) fn differences(
     found
 }
 
-fn is_there<K: Resource + Serialize>(objects: &[K], wanted: &K) -> bool {
-    let same = objects.iter().find(|it| it.meta().name == wanted.meta().name);
-    same.is_some_and(|found| {
-        is_owned(found) == is_owned(wanted) && covers(&json!(found), &json!(wanted))
-    })
+/// How an object of ours is, beside what it should be.
+enum Compared {
+    Same,
+    Missing,
+    /// What to change.
+    Differs(Value),
+}
+
+/// An object that is not ours is not compared: it is missing, and cannot be made as long as another has its name.
+fn compared<K: Resource + Serialize>(objects: &[K], wanted: &K) -> Compared {
+    let Some(found) = objects.iter().find(|it| it.meta().name == wanted.meta().name) else {
+        return Compared::Missing;
+    };
+    if is_owned(found) == is_owned(wanted) && covers(&json!(found), &json!(wanted)) {
+        return Compared::Same;
+    }
+    let mut patch = json!(wanted);
+    // What is not said would stay.
+    if let Some(Value::Object(metadata)) = patch.get_mut("metadata") {
+        metadata.entry("ownerReferences").or_insert(Value::Null);
+    }
+    Compared::Differs(patch)
 }
 
 /// Whether everything that is wanted is there. The API server adds much of its own.

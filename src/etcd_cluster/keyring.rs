@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt;
 use serde_json::json;
 
@@ -41,6 +42,11 @@ pub(crate) enum KeyringError {
     /// A Secret could not be written.
     #[error(transparent)]
     Write(ObjectError),
+    /// A Secret has the name of one of ours, and is somebody else's.
+    #[error(
+        "the Secret {0} is there, and not this cluster's: it is not touched; rename it, or the cluster"
+    )]
+    Taken(String),
     /// Nothing could be signed.
     #[error("failed to make the certificates of a cluster")]
     Make(#[source] Unmade),
@@ -65,6 +71,8 @@ pub(crate) struct Circle<'a> {
     pub(crate) told: Option<Vec<Name>>,
 }
 
+type Owners = Option<Vec<OwnerReference>>;
+
 /// What is needed to write a Secret.
 struct Desk<'a> {
     objects: &'a Objects,
@@ -73,6 +81,9 @@ struct Desk<'a> {
     now: Timestamp,
 }
 
+/// The members and their uids, those that applications are told of, and whether the cluster owns its Secrets.
+type Right = (BTreeSet<(Name, String)>, Option<Vec<Name>>, bool);
+
 /// What is remembered of one cluster.
 #[derive(Clone)]
 struct Keys {
@@ -80,7 +91,7 @@ struct Keys {
     /// When the operator's own certificate is due.
     own_due: Timestamp,
     /// The members whose Secrets were seen to be right, and those that applications are told of.
-    right: Option<(BTreeSet<Name>, Option<Vec<Name>>, bool)>,
+    right: Option<Right>,
     /// When to look at them again.
     look: Timestamp,
     stuck: Option<Stuck>,
@@ -134,6 +145,9 @@ impl Keyring {
         let mut kept = Kept::default();
         for _ in 0..MOST_ROUNDS {
             let secrets = Secrets::read(objects, circle).await.map_err(KeyringError::Read)?;
+            if let Some(taken) = secrets.of_somebody_else(circle) {
+                return Err(KeyringError::Taken(taken));
+            }
             let looked = secrets.looked(circle);
             let told = circle.told.clone().unwrap_or_default();
             let found = wanted(circle.blueprint, &looked, &told, self.lifetimes, now);
@@ -149,9 +163,8 @@ impl Keyring {
                 }
                 return Ok(kept);
             }
-            let owners = circle.blueprint.owner().map(|it| vec![it]);
-            let patch = json!({ "metadata": { "ownerReferences": owners } });
-            for name in disowned {
+            for (name, owners) in disowned {
+                let patch = json!({ "metadata": { "ownerReferences": owners } });
                 let done = objects.merge::<Secret>(circle.blueprint.namespace, &name, &patch).await;
                 done.map_err(KeyringError::Write)?;
                 kept.written.push(name);
@@ -239,8 +252,8 @@ impl Keyring {
 }
 
 impl Circle<'_> {
-    fn right(&self) -> (BTreeSet<Name>, Option<Vec<Name>>, bool) {
-        let members = self.members.iter().map(|(name, _)| name.clone()).collect();
+    fn right(&self) -> Right {
+        let members = self.members.iter().cloned().collect();
         (members, self.told.clone(), self.blueprint.owner().is_some())
     }
 }
@@ -284,11 +297,36 @@ impl Secrets {
         }
     }
 
-    /// The Secrets that would go with the cluster and shall not, or the other way round.
-    fn with_another_owner(&self, circle: &Circle<'_>) -> Vec<String> {
-        let owner = circle.blueprint.owner();
-        let differs = |it: &&Secret| it.owner_references().is_empty() == owner.is_some();
+    /// A Secret with one of our names that does not say that it is this cluster's.
+    fn of_somebody_else(&self, circle: &Circle<'_>) -> Option<String> {
+        let members = self.members.iter().filter_map(|(_, secret)| secret.as_ref());
+        let mut all = members.chain(&self.authorities).chain(&self.binding);
+        let ours = |it: &Secret| {
+            it.labels().get(names::CLUSTER_UID_LABEL).map(String::as_str)
+                == Some(circle.blueprint.uid)
+        };
+        all.find(|it| !ours(it)).map(ResourceExt::name_any)
+    }
+
+    /// The Secrets that would go with somebody else than they should, with whom they should go with.
+    fn with_another_owner(&self, circle: &Circle<'_>) -> Vec<(String, Owners)> {
+        let blueprint = circle.blueprint;
+        let of_cluster = blueprint.owner().map(|it| vec![it]);
         let both = self.authorities.iter().chain(&self.binding);
-        both.filter(differs).map(ResourceExt::name_any).collect()
+        let both = both.map(|it| (it, of_cluster.clone()));
+        let members = self.members.iter().filter_map(|(name, secret)| {
+            let (_, uid) = circle.members.iter().find(|(it, _)| it == name)?;
+            let metadata = blueprint.member_metadata(name.0.as_str(), name, uid);
+            Some((secret.as_ref()?, metadata.owner_references))
+        });
+        let uids = |owners: &[OwnerReference]| -> Vec<String> {
+            owners.iter().map(|it| it.uid.clone()).collect()
+        };
+        both.chain(members)
+            .filter(|(it, owners)| {
+                uids(it.owner_references()) != uids(owners.as_deref().unwrap_or_default())
+            })
+            .map(|(it, owners)| (it.name_any(), owners))
+            .collect()
     }
 }

@@ -47,7 +47,9 @@ impl Shelves {
             services: of(&self.services, cluster),
             budgets: of(&self.budgets, cluster),
             cluster: cluster.clone(),
+            predecessors: Vec::new(),
         }
+        .without_predecessors()
     }
 }
 
@@ -87,7 +89,11 @@ pub(super) async fn stock(
         objects.list(&namespace, &labels),
     )?;
     let same = found.filter(|it| it.metadata.uid == cluster.metadata.uid);
-    Ok(same.map(|cluster| Stock { cluster, members, pods, claims, services, budgets }))
+    let predecessors = Vec::new();
+    Ok(same.map(|cluster| {
+        Stock { cluster, members, pods, claims, services, budgets, predecessors }
+            .without_predecessors()
+    }))
 }
 
 /// The lines to the members of a cluster.

@@ -95,6 +95,8 @@ pub enum Because {
     FoundersLost,
     /// There are volumes of another cluster that had this name: a person is needed.
     VolumesRetained,
+    /// Another cluster that had this name is not gone yet.
+    PredecessorThere,
     /// The user wants nothing to run.
     Asleep,
     /// etcd does not answer with a quorum, or nobody could ask it.
@@ -135,6 +137,7 @@ impl Because {
             Self::Forming => "Forming",
             Self::FoundersLost => "FoundersLost",
             Self::VolumesRetained => "VolumesRetained",
+            Self::PredecessorThere => "PredecessorThere",
             Self::Asleep => "Asleep",
             Self::QuorumLost => "QuorumLost",
             Self::ForeignCluster => "ForeignCluster",
@@ -167,6 +170,7 @@ impl Because {
             | Self::MemberLostBlocked
             | Self::MemberUnwell => true,
             Self::Paused
+            | Self::PredecessorThere
             | Self::Asleep
             | Self::Founding
             | Self::Forming
@@ -184,6 +188,7 @@ impl Because {
         match self {
             Self::VolumesRetained | Self::ForeignCluster | Self::ForeignMember => true,
             Self::Paused
+            | Self::PredecessorThere
             | Self::Asleep
             | Self::FoundersLost
             | Self::Founding

@@ -56,6 +56,8 @@ pub struct Seen {
     pub orphans: Vec<Name>,
     /// Volumes of another cluster that had this one's name.
     pub retained: Vec<Name>,
+    /// Members and pods of another cluster that had this one's name, and are not gone yet.
+    pub predecessors: Vec<Name>,
     /// What etcd says, asked in a way that needs a quorum.
     pub etcd: Reading<Etcd>,
     /// Names that no member has, and that nothing is left of; as many as there can be members.

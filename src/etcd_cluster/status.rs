@@ -10,7 +10,7 @@ mod member;
 mod steps;
 mod words;
 
-pub(crate) use conditions::{invalid, is_not_granted, reason_before};
+pub(crate) use conditions::{blind, invalid, is_not_granted, reason_before};
 pub(crate) use member::member;
 pub(crate) use steps::words as step_words;
 pub(crate) use words::story;

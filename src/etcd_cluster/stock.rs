@@ -21,6 +21,8 @@ pub(crate) struct Stock {
     pub(crate) claims: Vec<PersistentVolumeClaim>,
     pub(crate) services: Vec<Service>,
     pub(crate) budgets: Vec<PodDisruptionBudget>,
+    /// Members and pods of another cluster that had this one's name, and are not gone yet.
+    pub(crate) predecessors: Vec<Name>,
 }
 
 impl Stock {
@@ -39,6 +41,20 @@ impl Stock {
         named(&self.claims, name)
     }
 
+    /// Takes out what was made for another cluster that had this one's name, but for volumes, which are told apart
+    /// where they matter.
+    pub(crate) fn without_predecessors(mut self) -> Self {
+        let uid = self.cluster.metadata.uid.clone();
+        let mut others = others(&mut self.members, uid.as_ref());
+        others.extend(self::others(&mut self.pods, uid.as_ref()));
+        self::others(&mut self.services, uid.as_ref());
+        self::others(&mut self.budgets, uid.as_ref());
+        others.sort();
+        others.dedup();
+        self.predecessors = others;
+        self
+    }
+
     /// Whether a volume was made for this very cluster, and not for another that had its name.
     pub(crate) fn is_ours(&self, claim: &PersistentVolumeClaim) -> bool {
         claim.labels().get(names::CLUSTER_UID_LABEL) == self.cluster.metadata.uid.as_ref()
@@ -55,6 +71,14 @@ impl Stock {
 /// The name of the member that an object is called after.
 pub(crate) fn name_of<K: Resource>(object: &K) -> Name {
     Name(object.name_any())
+}
+
+/// Takes out what has another uid, and answers with the names.
+fn others<K: Resource>(objects: &mut Vec<K>, uid: Option<&String>) -> Vec<Name> {
+    let is_other = |it: &K| it.labels().get(names::CLUSTER_UID_LABEL) != uid;
+    let names = objects.iter().filter(|it| is_other(it)).map(name_of).collect();
+    objects.retain(|it| !is_other(it));
+    names
 }
 
 fn named<'a, K: Resource>(objects: &'a [K], name: &Name) -> Option<&'a K> {

@@ -52,6 +52,13 @@ pub(crate) enum ObjectError {
 }
 
 impl ObjectError {
+    /// Whether something of that name is there already. Other conflicts say nothing of the kind: a quota may answer
+    /// so, too.
+    pub(crate) fn is_already_there(&self) -> bool {
+        let Self::Call(CallError::Call { source, .. }) = self else { return false };
+        matches!(source.as_ref(), kube::Error::Api(status) if status.reason == "AlreadyExists")
+    }
+
     /// What the failure means.
     pub(crate) fn class(&self) -> Class {
         match self {

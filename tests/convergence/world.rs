@@ -147,6 +147,7 @@ impl World {
                 .cloned()
                 .collect(),
             retained: Vec::new(),
+            predecessors: Vec::new(),
             etcd: if self.answers() { Reading::Known(self.etcd()) } else { Reading::Unknown },
             free_names: free.collect(),
         }

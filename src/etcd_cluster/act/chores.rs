@@ -167,7 +167,7 @@ impl Act<'_> {
 fn if_not_there<K>(made: Result<K, ObjectError>) -> Result<(), ActError> {
     match made {
         Ok(_) => Ok(()),
-        Err(error) if error.class() == Class::Conflict => Ok(()),
+        Err(error) if error.is_already_there() => Ok(()),
         Err(error) => Err(ActError::Object(error)),
     }
 }

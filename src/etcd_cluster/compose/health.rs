@@ -11,25 +11,44 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::{Look, pod};
 use crate::api::condition::{Condition, ConditionStatus, HEALTHY};
-use crate::api::etcd_member::EtcdMember;
+use crate::api::etcd_member::{EtcdMember, MemberPhase};
 use crate::etcd_cluster::stock::name_of;
 
 /// A member that keeps crashing is given at least so much time.
 const SHORTEST: Duration = Duration::from_mins(1);
+/// One that listens has so many times the time of one that is silent: it may have much to read.
+const LEARNING: u32 = 6;
 
 /// Whether a member has been unwell for longer than the user puts up with, and still is.
 pub(super) fn is_given_up(look: &Look<'_>, object: &EtcdMember, pod: Option<&Pod>) -> bool {
-    let voice = look.heard.voices.get(&name_of(object));
-    // A learner agrees with nobody, and a voter that is heard may only lack the others.
-    if voice.is_some_and(|it| it.standing.is_some()) {
-        return false;
-    }
-    let Some(since) = unwell_since(object) else { return false };
-    let unwell = Duration::try_from(look.now.duration_since(since)).unwrap_or_default();
     let repair = look.blueprint.spec.repair;
-    let restarts = pod.and_then(pod::etcd).map_or(0, |it| it.restart_count);
-    let crashes = u32::try_from(restarts).is_ok_and(|it| it >= repair.recreate_attempts);
+    let lasted = |since: Timestamp| {
+        Duration::try_from(look.now.duration_since(since.max(look.since))).unwrap_or_default()
+    };
+    if let Some(standing) = look.heard.standing(&name_of(object)) {
+        // One that is heard and votes may only lack the others. One that listens and never catches up stands in
+        // everybody's way.
+        let patience = repair.replace_after.saturating_mul(LEARNING);
+        return standing.is_learner
+            && listens_since(object).is_some_and(|it| lasted(it) >= patience);
+    }
+    let Some(unwell) = unwell_since(object).map(lasted) else { return false };
+    let crashes = pod.and_then(pod::etcd).is_some_and(|it| {
+        let waits = it.state.as_ref().is_some_and(|state| state.waiting.is_some());
+        waits && u32::try_from(it.restart_count).is_ok_and(|it| it >= repair.recreate_attempts)
+    });
     unwell >= repair.replace_after || (crashes && unwell >= SHORTEST)
+}
+
+/// Since when a member listens, as it was written down.
+fn listens_since(object: &EtcdMember) -> Option<Timestamp> {
+    let status = object.status.as_ref()?;
+    match status.phase.known()? {
+        MemberPhase::Starting | MemberPhase::Learner => status.since.known()?.as_str().parse().ok(),
+        MemberPhase::Pending | MemberPhase::Voter | MemberPhase::Leaving | MemberPhase::Gone => {
+            None
+        }
+    }
 }
 
 /// Since when a member is known to be unwell.

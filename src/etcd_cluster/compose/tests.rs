@@ -26,6 +26,7 @@ fn stock(members: Vec<Value>, pods: Vec<Value>, claims: Vec<Value>) -> Stock {
         claims: claims.into_iter().map(object).collect(),
         services: Vec::new(),
         budgets: Vec::new(),
+        predecessors: Vec::new(),
     }
 }
 
@@ -59,7 +60,15 @@ fn seen(stock: &Stock, heard: &Heard) -> Seen {
     let spec = cluster(json!({}));
     let blueprint = blueprint(&spec);
     let names = vec![name("main-a"), name("main-z")];
-    Look { blueprint: &blueprint, stock, heard, now: NOW.parse().unwrap(), names }.seen()
+    Look {
+        blueprint: &blueprint,
+        stock,
+        heard,
+        now: NOW.parse().unwrap(),
+        since: Timestamp::UNIX_EPOCH,
+        names,
+    }
+    .seen()
 }
 
 fn standing(id: u64, applied: u64) -> Standing {

@@ -23,7 +23,7 @@ use crate::api::kinds;
 use crate::etcd_cluster::act::{Act, ActError};
 use crate::etcd_cluster::compose::{Look, record, uid};
 use crate::etcd_cluster::decide::decide;
-use crate::etcd_cluster::furnish::differences;
+use crate::etcd_cluster::furnish::{Difference, differences};
 use crate::etcd_cluster::heard::Heard;
 use crate::etcd_cluster::keyring::{Circle, Kept, KeyringError};
 use crate::etcd_cluster::observe::{self, Lines};
@@ -152,9 +152,8 @@ impl Visit<'_> {
             let look = self.look(&view);
             let seen = look.seen();
             let plan = decide(&seen);
-            let nothing_differs = seen.wanted.paused
-                || differences(self.blueprint, &view.stock, &seen).is_empty()
-                    && !keyring.must_look(&self.circle(&view.stock), self.now);
+            let nothing_differs = self.differences(&view.stock, &seen).is_empty()
+                && !keyring.must_look(&self.circle(&view.stock), self.now);
             if is_idle(&plan) && nothing_differs {
                 let kept = keyring.stuck(self.blueprint.uid).map(|it| it.to_string());
                 let tale =
@@ -165,7 +164,10 @@ impl Visit<'_> {
         let found = Box::pin(observe::stock(&self.context.objects, cluster)).await;
         match found.map_err(PassError::Look)? {
             Some(stock) => Box::pin(self.act(stock)).await,
-            None => Ok(Action::await_change()),
+            None => {
+                self.context.forget(self.blueprint);
+                Ok(Action::await_change())
+            }
         }
     }
 
@@ -179,8 +181,15 @@ impl Visit<'_> {
 
     fn look<'b>(&'b self, view: &'b View) -> Look<'b> {
         let View { stock, heard, lines: _, names } = view;
-        let (blueprint, now) = (self.blueprint, self.now);
-        Look { blueprint, stock, heard, now, names: names.clone() }
+        let (blueprint, now, since) = (self.blueprint, self.now, self.context.since);
+        Look { blueprint, stock, heard, now, since, names: names.clone() }
+    }
+
+    /// What is to be put right: while everything is left alone, only what goes with the cluster in the end.
+    fn differences(&self, stock: &Stock, seen: &Seen) -> Vec<Difference> {
+        let mut found = differences(self.blueprint, stock, seen);
+        found.retain(|it| !seen.wanted.paused || it.is_about_owners());
+        found
     }
 
     /// Whose Secrets there should be.
@@ -205,17 +214,22 @@ impl Visit<'_> {
             }
             Err(error) => (Kept::default(), Some(ActError::Keys(error))),
         };
+        if self.context.keyring.credentials(self.blueprint.uid, self.now).is_none() {
+            let error = trouble.as_ref().map(|it| chain(it));
+            let words = why.map(|it| it.to_string()).or(error).unwrap_or_default();
+            return self.tell_blind(&stock.cluster, &words).await;
+        }
         let view = Box::pin(self.view(stock)).await;
         let look = self.look(&view);
         let seen = look.seen();
         let plan = decide(&seen);
         let mut after = view.stock.clone();
-        let done = match trouble {
-            Some(error) => Err(error),
-            None => self.carry_out(&view.lines, &seen, &plan, &mut after).await,
-        };
+        // A Secret that cannot be written holds up no member that has one.
+        let done = self.carry_out(&view.lines, &seen, &plan, &mut after).await;
+        let done = done.and(trouble.map_or(Ok(()), Err));
         self.tell_of(&plan, &seen, &done, &after.cluster).await;
-        let trouble = done.err().map(|error| chain(&error));
+        let late = done.as_ref().is_err_and(ActError::is_late);
+        let trouble = done.err().filter(|it| !it.is_late()).map(|error| chain(&error));
         let view = View { stock: after, ..view };
         let look = self.look(&view);
         let tale = Tale {
@@ -225,8 +239,22 @@ impl Visit<'_> {
             trouble: trouble.clone(),
             stuck: why.map(|it| it.to_string()),
         };
-        let pause = if trouble.is_some() { AGAIN } else { AT_ONCE };
-        self.tell(&tale, (!is_idle(&plan) || trouble.is_some()).then_some(pause)).await
+        let next = match trouble {
+            Some(_) => Some(AGAIN),
+            None if late => Some(NOT_YET),
+            None => (!is_idle(&plan)).then_some(AT_ONCE),
+        };
+        self.tell(&tale, next).await
+    }
+
+    /// Tells that the members cannot be asked. Nobody knows how they are, so nothing is said about that.
+    async fn tell_blind(&self, cluster: &EtcdCluster, words: &str) -> Result<Action, PassError> {
+        let status = status::blind(cluster, words, self.now);
+        match report::cluster(&self.context.objects, cluster, &status).await {
+            Ok(_) => Ok(Action::requeue(WELL)),
+            Err(error) if error.class() == Class::Conflict => Ok(Action::requeue(AGAIN)),
+            Err(error) => Err(PassError::Report(error)),
+        }
     }
 
     async fn carry_out(
@@ -236,14 +264,15 @@ impl Visit<'_> {
         plan: &Plan,
         stock: &mut Stock,
     ) -> Result<(), ActError> {
-        if seen.wanted.paused {
-            return Ok(());
-        }
-        let differences = differences(self.blueprint, stock, seen);
+        let differences = self.differences(stock, seen);
         let Context { objects, mandate, .. } = self.context;
         let mut act = Act { objects, mandate, blueprint: self.blueprint, seen, lines, stock };
-        act.furnish(&differences).await?;
-        act.carry_out(plan).await
+        let furnished = act.furnish(&differences).await;
+        // Nobody could find a member that has no Service.
+        if furnished.is_err() && differences.iter().any(Difference::is_needed_first) {
+            return furnished;
+        }
+        act.carry_out(plan).await.and(furnished)
     }
 
     /// Tells the log, the metrics and the Events of a step.
@@ -347,6 +376,7 @@ fn rest(because: Because) -> Duration {
         Because::Founding
         | Because::Forming
         | Because::FoundersLost
+        | Because::PredecessorThere
         | Because::QuorumLost
         | Because::ForeignCluster
         | Because::ForeignMember

@@ -8,7 +8,7 @@
 use super::pods;
 use crate::api::told::Told;
 use crate::etcd_cluster::plan::{Because, Chore, Plan, Step};
-use crate::etcd_cluster::seen::{Member, Name, Pod, Reading, Seen, quorum};
+use crate::etcd_cluster::seen::{Member, Name, Pod, Reading, Seen, Volume, quorum};
 
 type Said = (Vec<Chore>, Because);
 
@@ -32,6 +32,9 @@ fn nobody_yet(seen: &Seen) -> Said {
     if !seen.orphans.is_empty() {
         let adopted = seen.orphans.iter().cloned().map(Chore::Adopt);
         return (adopted.collect(), Because::QuorumLost);
+    }
+    if !seen.predecessors.is_empty() {
+        return (Vec::new(), Because::PredecessorThere);
     }
     if !seen.retained.is_empty() {
         return (Vec::new(), Because::VolumesRetained);
@@ -113,5 +116,12 @@ fn is_hopeless(seen: &Seen, founders: &[Name]) -> bool {
     let is_lost = |it: &&Member| it.has_lost_its_data(&seen.wanted) || is_stuck(it);
     let lost = founders.iter().filter_map(member).filter(is_lost).count();
     let left = founders.len().saturating_sub(lost);
-    left < quorum(founders.len()) || founders.iter().filter_map(member).any(|it| it.stale)
+    // Its volume was never made, or was deleted before it was used.
+    let lacks_volume = |it: &Member| {
+        seen.wanted.durable
+            && it.volume == Reading::Known(Volume::None)
+            && matches!(it.pod, Reading::Known(Pod::Gated | Pod::Started))
+    };
+    let cannot_start = |it: &Member| it.stale || lacks_volume(it);
+    left < quorum(founders.len()) || founders.iter().filter_map(member).any(cannot_start)
 }

@@ -32,5 +32,10 @@ fn one(seen: &Seen, etcd: &Etcd, member: &Member) -> Said {
     if member.given_up || member.stale || member.has_lost_its_data(&seen.wanted) {
         return retire();
     }
-    Some((Step::Wait, Because::Joining))
+    None
+}
+
+/// When one who comes is awaited. Others speak before this: a voter that is lost must not wait for a learner.
+pub(super) fn waiting(_: &Seen, etcd: &Etcd) -> Said {
+    etcd.learners().next().map(|_| (Step::Wait, Because::Joining))
 }

@@ -15,7 +15,6 @@ use crate::api::etcd_cluster::checked;
 use crate::api::etcd_cluster::v1::{DeletionPolicy, Medium, Storage};
 use crate::api::etcd_member::{EtcdMember, EtcdMemberSpec, Intent};
 use crate::api::field::Field;
-use crate::api::names;
 use crate::etcd_cluster::seen::Name;
 
 impl Blueprint<'_> {
@@ -42,8 +41,7 @@ impl Blueprint<'_> {
             Medium::Memory => return None,
             Medium::Disk => {}
         }
-        let mut labels = self.member_labels(member);
-        labels.insert(names::CLUSTER_UID_LABEL.to_owned(), self.uid.to_owned());
+        let labels = self.member_labels(member);
         let resources = VolumeResourceRequirements {
             requests: Some([("storage".to_owned(), Quantity(bytes.to_string()))].into()),
             ..VolumeResourceRequirements::default()

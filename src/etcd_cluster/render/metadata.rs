@@ -28,6 +28,8 @@ impl Blueprint<'_> {
             (names::PART_OF_LABEL, self.name),
             (names::MANAGED_BY_LABEL, names::OPERATOR),
             (names::CLUSTER_LABEL, self.name),
+            // Another cluster of this name may have been here, and its things may not be gone yet.
+            (names::CLUSTER_UID_LABEL, self.uid),
             // What dashboards and scripts for etcd have been looking for since the first operator.
             ("app", ETCD),
             ("etcd_cluster", self.name),

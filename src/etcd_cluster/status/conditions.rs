@@ -77,9 +77,12 @@ fn facts(tale: &Tale<'_>, said: &[Condition]) -> Vec<Fact> {
     let because = tale.plan.because;
     let reason = because.word();
     let story = words::story(tale);
+    let not_ready = not_ready(tale);
     let waits = tale.plan.step == Step::Wait && tale.plan.chores.is_empty();
     let needs_a_person = because.needs_a_person() || tale.stuck.is_some();
-    let busy = !because.is_as_wanted() && !needs_a_person && because != Because::Paused || !waits;
+    let busy = tale.trouble.is_some()
+        || !because.is_as_wanted() && !needs_a_person && because != Because::Paused
+        || !waits;
     let answers = matches!(tale.seen.etcd, Reading::Known(_));
     let formed = tale.seen.record.formed.is_some();
     let available = if answers && formed {
@@ -91,7 +94,10 @@ fn facts(tale: &Tale<'_>, said: &[Condition]) -> Vec<Fact> {
     let stalled_words = tale.stuck.clone().unwrap_or_else(|| story.clone());
     let stalled_reason = if tale.stuck.is_some() { "CertificatesStuck" } else { reason };
     vec![
-        Fact::of(READY, because.is_as_wanted() && tale.stuck.is_none(), reason, story.clone()),
+        match not_ready {
+            Some((why, words)) if because.is_as_wanted() => Fact::no(READY, why, words),
+            Some(_) | None => Fact::of(READY, because.is_as_wanted(), reason, story.clone()),
+        },
         available,
         if busy {
             Fact::yes(RECONCILING, reason, story.clone())
@@ -120,6 +126,25 @@ fn facts(tale: &Tale<'_>, said: &[Condition]) -> Vec<Fact> {
             None => Fact::yes(CERTIFICATES_VALID, "Valid", "Certificates are renewed in time."),
         },
     ]
+}
+
+/// Why a cluster is not ready whose members are as they should be.
+fn not_ready(tale: &Tale<'_>) -> Option<(&'static str, String)> {
+    if let Some(words) = &tale.stuck {
+        return Some(("CertificatesStuck", words.clone()));
+    }
+    if let Reading::Known(council) = &tale.look.heard.council
+        && let Some(alarm) = council.alarms.first()
+    {
+        let entry = council.list.iter().find(|it| it.id == alarm.member);
+        let who = entry.and_then(|it| it.peer_urls.first()).map_or("a member", String::as_str);
+        let words = format!(
+            "{who} has raised the alarm {}: etcd takes no writes, or cannot be trusted.",
+            alarm.word
+        );
+        return Some(("AlarmRaised", words));
+    }
+    tale.trouble.as_ref().map(|_| ("NotDone", words::story(tale)))
 }
 
 fn has_been_away(tale: &Tale<'_>, said: &[Condition]) -> bool {
@@ -164,6 +189,7 @@ fn recovering(tale: &Tale<'_>) -> Fact {
         | Because::Forming
         | Because::FoundersLost
         | Because::VolumesRetained
+        | Because::PredecessorThere
         | Because::Asleep
         | Because::ForeignCluster
         | Because::ForeignMember
@@ -192,22 +218,39 @@ pub(crate) fn reason_before(cluster: &EtcdCluster) -> Option<String> {
     Some(said.iter().find(named)?.reason.known()?.as_str().to_owned())
 }
 
+/// The status of a cluster whose members cannot be asked, because there is nothing to show to them. What was known of
+/// it stays.
+pub(crate) fn blind(cluster: &EtcdCluster, words: &str, now: Timestamp) -> EtcdClusterStatus {
+    const WHY: &str = "CertificatesStuck";
+    let facts = [
+        Fact::no(READY, WHY, words),
+        Fact::yes(STALLED, WHY, words),
+        Fact::no(CERTIFICATES_VALID, WHY, words),
+    ];
+    with_facts(cluster, &facts, now)
+}
+
 /// The status of a cluster whose spec nobody may act on. What was known of it stays.
 pub(crate) fn invalid(
     cluster: &EtcdCluster,
     verdict: &Verdict,
     now: Timestamp,
 ) -> EtcdClusterStatus {
-    let before = cluster.status.clone().unwrap_or_default();
     let wrong: Vec<String> = verdict.violations.iter().map(ToString::to_string).collect();
     let words = format!("The spec is not valid, so nothing is changed: {}", wrong.join("; "));
-    let said = before.conditions.known().cloned().unwrap_or_default();
-    let generation = cluster.metadata.generation;
     let facts = [
         Fact::no(READY, "InvalidSpec", words.clone()),
         Fact::no(RECONCILING, "InvalidSpec", "Nothing is done until the spec is mended."),
         Fact::yes(STALLED, "InvalidSpec", words),
     ];
+    with_facts(cluster, &facts, now)
+}
+
+/// What was told before, but for these.
+fn with_facts(cluster: &EtcdCluster, facts: &[Fact], now: Timestamp) -> EtcdClusterStatus {
+    let before = cluster.status.clone().unwrap_or_default();
+    let said = before.conditions.known().cloned().unwrap_or_default();
+    let generation = cluster.metadata.generation;
     let names: Vec<&str> = facts.iter().map(|it| it.name).collect();
     let other =
         |it: &&Condition| it.kind.known().is_some_and(|kind| !names.contains(&kind.as_str()));

@@ -28,6 +28,7 @@ pub(super) const fn because(because: Because) -> &'static str {
         Because::Forming => "the founders have yet to find each other",
         Because::FoundersLost => "the founders cannot become a cluster any more",
         Because::VolumesRetained => "there are volumes of an earlier cluster of this name",
+        Because::PredecessorThere => "another cluster that had this name is not gone yet",
         Because::Asleep => "no members are wanted",
         Because::QuorumLost => "etcd does not answer with a quorum",
         Because::ForeignCluster => "another cluster answers than was founded",
@@ -71,6 +72,15 @@ fn main_words(tale: &Tale<'_>) -> String {
         ),
         Because::FoundersLost => "The founding members cannot become a cluster any more. Nothing was written to them: they are cleared away, and others take their place.".to_owned(),
         Because::VolumesRetained => retained(tale),
+        Because::PredecessorThere => {
+            let names: Vec<String> = tale.seen.predecessors.iter().map(ToString::to_string).collect();
+            format!(
+                "Members of an earlier cluster called {} are still here: {}. They are waited for. If that cluster was disconnected, delete its \
+                 EtcdMembers first, or give this one another name.",
+                tale.look.blueprint.name,
+                list(&names),
+            )
+        }
         Because::Asleep => "`spec.replicas` is 0: nothing runs, and the volumes stay. Set it to a number of members to wake the cluster.".to_owned(),
         Because::QuorumLost => quorum_lost(tale),
         Because::ForeignCluster => "Another etcd cluster answers at the members' addresses than the one that was founded. Nothing is touched. Find out who started it, and remove it.".to_owned(),
