@@ -59,12 +59,11 @@ fn strangers(seen: &Seen, etcd: &Etcd) -> Said {
     let is_known = |name| seen.member(name).is_some() || seen.orphans.contains(name);
     let stranger = etcd.list.iter().find(|it| !is_known(&it.name))?;
     Some(match stranger.healthy {
-        Reading::Known(true) => (Step::Wait, Because::ForeignMember),
+        // It is none of ours, or nobody here made it.
+        Reading::Known(true) | Reading::Unknown => (Step::Wait, Because::ForeignMember),
         Reading::Known(false) if stranger.learner || etcd.survives_losing(stranger.id) => {
             (Step::Remove(stranger.id), Because::MemberLost)
         }
         Reading::Known(false) => (Step::Wait, Because::MemberLostBlocked),
-        // It is none of ours, and nobody asked it.
-        Reading::Unknown => (Step::Wait, Because::ForeignMember),
     })
 }

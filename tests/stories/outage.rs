@@ -14,8 +14,10 @@ use super::installed::{ACCOUNT, begun, ended, installed, leader, manifest, repli
 use super::wire::created;
 
 const DEFINITION: &str = "etcdclusters.etcd.appdelivery.cncf.io";
-const SAMPLE: &str = "deploy/samples/etcdcluster-v1alpha1.yaml";
-const NAME: &str = "example-etcd-cluster";
+/// Nothing of it is ever written by itself, which would store it anew.
+const APPS: &str = "exampleapps.example-app.appdelivery.cncf.io";
+const SAMPLE: &str = "deploy/samples/exampleapp-v1alpha1.yaml";
+const NAME: &str = "appdelivery-example-app";
 const DRAINS: Duration = Duration::from_mins(2);
 /// The namespace controller tries several times within these.
 const HELD_UP_SECONDS: usize = 15;
@@ -55,9 +57,9 @@ async fn outage(story: &Story, newer: &Leaving, older: &Leaving) -> Result<()> {
     begun(story).await?;
     let back = Instant::now();
     leader(story).await?;
-    let read = story.kubectl(&["get", "etcdclusters", NAME, "-o", "json"]).await?;
+    let read = story.kubectl(&["get", "exampleapps", NAME, "-o", "json"]).await?;
     let read: Value = serde_json::from_str(&read)?;
-    ensure!(read.pointer("/spec/replicas") == Some(&json!(3)), "{read}");
+    ensure!(read.pointer("/spec/version") == Some(&json!("0.0.1")), "{read}");
     // Nobody does anything about the namespace.
     older.is_gone(story).await?;
     println!("the namespace was gone {:.1?} after somebody converted again", back.elapsed());
@@ -66,7 +68,7 @@ async fn outage(story: &Story, newer: &Leaving, older: &Leaving) -> Result<()> {
 
 /// The version in which an object is stored, if it is.
 async fn stored(story: &Story, namespace: &str) -> Result<Option<String>> {
-    let key = format!("/registry/etcd.appdelivery.cncf.io/etcdclusters/{namespace}/{NAME}");
+    let key = format!("/registry/example-app.appdelivery.cncf.io/exampleapps/{namespace}/{NAME}");
     let Some(bytes) = story.control_plane().await?.get(&key).await? else {
         return Ok(None);
     };
@@ -141,7 +143,7 @@ impl Leaving {
 /// Changes the version that the definition stores.
 async fn stored_in(story: &Story, version: &str) -> Result<()> {
     let definitions = Api::<CustomResourceDefinition>::all(story.client.clone());
-    let live = definitions.get(DEFINITION).await?;
+    let live = definitions.get(APPS).await?;
     let changes: Vec<Value> = live
         .spec
         .versions
@@ -154,7 +156,7 @@ async fn stored_in(story: &Story, version: &str) -> Result<()> {
         .collect();
     let patch: json_patch::Patch = serde_json::from_value(json!(changes))?;
     let patch = Patch::<CustomResourceDefinition>::Json(patch);
-    definitions.patch(DEFINITION, &PatchParams::default(), &patch).await?;
+    definitions.patch(APPS, &PatchParams::default(), &patch).await?;
     // The apiserver takes some moments until it writes so.
     tokio::time::sleep(Duration::from_secs(5)).await;
     Ok(())

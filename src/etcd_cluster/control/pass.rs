@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Secret;
 use kube::runtime::controller::Action;
 use kube::runtime::events::{Event, EventType};
 use kube::{Resource, ResourceExt};
@@ -19,7 +20,7 @@ use crate::api::check::{Facts, Verdict};
 use crate::api::checked::Checked;
 use crate::api::etcd_cluster::checked;
 use crate::api::etcd_cluster::v1::EtcdCluster;
-use crate::api::kinds;
+use crate::api::{kinds, names};
 use crate::etcd_cluster::act::{Act, ActError};
 use crate::etcd_cluster::compose::{Look, record, uid};
 use crate::etcd_cluster::decide::decide;
@@ -78,8 +79,7 @@ pub(super) async fn pass(
         context.metrics.etcd_clusters.gone(&namespace, &name);
         return Ok(Action::await_change());
     }
-    // Another room has said so, and takes it back when it has changed.
-    if status::is_not_granted(&cluster) {
+    if status::is_not_granted(&cluster) && !has_rights(&context, &cluster).await {
         return Ok(Action::requeue(NOT_GRANTED));
     }
     if !context.has_heard_all() {
@@ -104,6 +104,14 @@ pub(super) async fn pass(
     let action = Box::pin(visit.make(&cluster)).await;
     context.metrics.etcd_clusters.passed(begun.elapsed());
     action
+}
+
+/// Whether the operator may work in a cluster's namespace after all, although another room has said that it may not. What is
+/// told of the cluster then takes the place of those words.
+async fn has_rights(context: &Context, cluster: &EtcdCluster) -> bool {
+    let namespace = cluster.namespace().unwrap_or_default();
+    let name = names::authority_secret(&cluster.name_any());
+    context.objects.get::<Secret>(&namespace, &name).await.is_ok()
 }
 
 fn spec(cluster: &EtcdCluster) -> Result<Checked<checked::EtcdCluster>, Verdict> {
@@ -162,13 +170,11 @@ impl Visit<'_> {
             }
         }
         let found = Box::pin(observe::stock(&self.context.objects, cluster)).await;
-        match found.map_err(PassError::Look)? {
-            Some(stock) => Box::pin(self.act(stock)).await,
-            None => {
-                self.context.forget(self.blueprint);
-                Ok(Action::await_change())
-            }
-        }
+        let Some(stock) = found.map_err(PassError::Look)? else {
+            self.context.forget(self.blueprint);
+            return Ok(Action::await_change());
+        };
+        Box::pin(self.act(stock)).await
     }
 
     async fn view(&self, stock: Stock) -> View {

@@ -121,11 +121,15 @@ fn facts(tale: &Tale<'_>, said: &[Condition]) -> Vec<Fact> {
         },
         scaling(tale),
         recovering(tale),
-        match &tale.stuck {
-            Some(words) => Fact::no(CERTIFICATES_VALID, "CertificatesStuck", words.clone()),
-            None => Fact::yes(CERTIFICATES_VALID, "Valid", "Certificates are renewed in time."),
-        },
+        certificates(tale),
     ]
+}
+
+fn certificates(tale: &Tale<'_>) -> Fact {
+    match &tale.stuck {
+        Some(words) => Fact::no(CERTIFICATES_VALID, "CertificatesStuck", words.clone()),
+        None => Fact::yes(CERTIFICATES_VALID, "Valid", "Certificates are renewed in time."),
+    }
 }
 
 /// Why a cluster is not ready whose members are as they should be.
