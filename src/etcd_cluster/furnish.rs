@@ -90,6 +90,23 @@ pub(crate) fn differences(
     found
 }
 
+/// Where an object says whom it is about.
+const SELECTORS: [&str; 2] = ["/spec/selector", "/spec/selector/matchLabels"];
+
+/// Strikes what a selector has and should not have; answers whether there is anything.
+fn strike_others(patch: &mut Value, found: &Value, at: &str) -> bool {
+    let (Some(Value::Object(found)), Some(Value::Object(wanted))) =
+        (found.pointer(at), patch.pointer_mut(at))
+    else {
+        return false;
+    };
+    let others: Vec<&String> = found.keys().filter(|key| !wanted.contains_key(*key)).collect();
+    for key in &others {
+        wanted.insert((*key).clone(), Value::Null);
+    }
+    !others.is_empty()
+}
+
 /// How an object of ours is, beside what it should be.
 enum Compared {
     Same,
@@ -103,10 +120,13 @@ fn compared<K: Resource + Serialize>(objects: &[K], wanted: &K) -> Compared {
     let Some(found) = objects.iter().find(|it| it.meta().name == wanted.meta().name) else {
         return Compared::Missing;
     };
-    if is_owned(found) == is_owned(wanted) && covers(&json!(found), &json!(wanted)) {
+    let (is, mut patch) = (json!(found), json!(wanted));
+    let covered = is_owned(found) == is_owned(wanted) && covers(&is, &patch);
+    // One word too many selects nobody.
+    let more = SELECTORS.iter().filter(|at| strike_others(&mut patch, &is, at)).count();
+    if covered && more == 0 {
         return Compared::Same;
     }
-    let mut patch = json!(wanted);
     // What is not said would stay.
     if let Some(Value::Object(metadata)) = patch.get_mut("metadata") {
         metadata.entry("ownerReferences").or_insert(Value::Null);

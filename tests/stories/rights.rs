@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule, Role, RoleBinding};
 use kube::Api;
 use kube::api::{Patch, PatchParams};
@@ -108,6 +109,19 @@ async fn used_by_a_cluster(story: &Story) -> Result<()> {
         story.kubectl(&[&wait[..], &["--for=condition=Ready"]].concat()).await
     };
     ready("3").await?;
+    // Somebody meddles with a Service, and it is put right.
+    let meddled = json!({"spec": {"selector": {"app": "nobody"}}}).to_string();
+    story
+        .kubectl(&["patch", "service", "main-client", "--type=merge", "--patch", &meddled])
+        .await?;
+    let services = story.api::<Service>();
+    story
+        .wait_until("the Service to be put right", SOON, async || {
+            let found = services.get("main-client").await.map_err(|error| error.to_string())?;
+            let selector = found.spec.and_then(|it| it.selector).unwrap_or_default();
+            if selector.contains_key("app") { Err(format!("{selector:?}")) } else { Ok(()) }
+        })
+        .await?;
     let larger = json!({"spec": {"replicas": 1, "storage": {"size": "12Gi"}}}).to_string();
     story.kubectl(&["patch", "etcdcluster", "main", "--type=merge", "--patch", &larger]).await?;
     ready("1").await.map(drop)

@@ -69,6 +69,18 @@ fn what_is_missing_or_was_changed_is_put_right() {
 }
 
 #[test]
+fn a_selector_with_one_word_too_many_is_put_right() {
+    let spec = cluster(json!({}));
+    let mut stock = stock(&spec, 3);
+    let service = stock.services[1].spec.as_mut().unwrap();
+    service.selector.as_mut().unwrap().insert("app".to_owned(), "nobody".to_owned());
+    let found = differences(&blueprint(&spec), &stock, &seen(&[]));
+    let [Difference::Service(_, patch)] = found.as_slice() else { panic!("{found:?}") };
+    assert_eq!(patch["spec"]["selector"]["app"], Value::Null);
+    assert!(patch["spec"]["selector"].as_object().unwrap().contains_key("app"));
+}
+
+#[test]
 fn a_budget_is_left_alone_while_nobody_knows_how_many_vote() {
     let spec = cluster(json!({"replicas": 1}));
     let stock = stock(&spec, 5);
