@@ -136,6 +136,17 @@ text! {
 }
 
 text! {
+    /// The name of a member, which is also its pod's and its host's.
+    pub struct MemberName;
+    {
+        "type": "string", "title": "the name of a member: a letter, then lower case letters, digits and dashes", "example": "main-x7k2p",
+        "minLength": 1,
+        "maxLength": 63,
+        "pattern": "^[a-z]([-a-z0-9]*[a-z0-9])?$",
+    }
+}
+
+text! {
     /// A host, and a port if need be.
     pub struct Host;
     {

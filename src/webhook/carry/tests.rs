@@ -44,7 +44,7 @@ fn an_edit_wins_and_what_could_not_be_said_stays() {
 fn other_annotations_take_no_room_from_what_is_carried() {
     let mut old = cluster(&json!({"version": "3.6.16", "options": {"snapshotCount": 5000}}));
     old["metadata"]["annotations"]["note"] = json!("x".repeat(256 * 1024));
-    old["status"] = json!({"leader": "y".repeat(64 * 1024)});
+    old["status"] = json!({"leader": "y".repeat(80 * 1024)});
     let new = cluster(&json!({"version": "3.6.16", "paused": true}));
     let carried = edit("v1beta1", &old).carried(&new).unwrap();
     assert_eq!(carried["spec"]["options"], old["spec"]["options"]);

@@ -9,7 +9,8 @@ use crate::api::field::WIDEST;
 use crate::api::pod::LocalRef;
 use crate::api::shape::{choice, shape};
 use crate::api::texts::{
-    HexId, Location, MemberUrl, ObjectName, Phrase, ReportedVersion, Selector, Sentence, Time, Word,
+    HexId, Location, MemberName, MemberUrl, ObjectName, Phrase, ReportedVersion, Selector,
+    Sentence, Time, Word,
 };
 
 shape! {
@@ -69,7 +70,7 @@ shape! {
     pub struct Founding {
         /// The members that do.
         #[schemars(length(max = 7), extend("x-kubernetes-list-type" = "set"))]
-        members: Vec<ObjectName>,
+        members: Vec<MemberName>,
         /// Whether any of them may have run. A member that is missing since then is not made anew.
         begun: bool,
         /// Whether they are given up: too few of them can still become a cluster, or the spec has changed before they did. Nobody has
