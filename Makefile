@@ -71,7 +71,7 @@ bench-record: prerequisites ## Write benches/reviews.md anew
 	@$(BENCH) --record
 
 ##@ Tests on the real cluster
-.PHONY: stories stories-long bench-cluster cluster-test cluster-versions
+.PHONY: stories stories-long diary bench-cluster cluster-test cluster-versions
 stories: prerequisites ## The stories, on the local cluster (started if need be, and reset)
 	@echo "== stories on the real cluster"
 	@$(CLUSTER) up
@@ -84,6 +84,13 @@ stories-long: prerequisites ## The stories that take many minutes each, with the
 	@$(CLUSTER) reset
 	@$(CLUSTER) images
 	@$(CARGO) test --locked --package quorate --test stories -- --ignored --nocapture --test-threads 1
+
+diary: prerequisites ## Write down anew what a real run saw and did, for the model to explain (minutes)
+	@$(CLUSTER) up
+	@$(CLUSTER) reset
+	@$(CLUSTER) images
+	@QUORATE_DIARY=$(CURDIR)/tests/convergence/diary.jsonl $(CARGO) test --locked --package quorate --test stories -- \
+		--ignored --nocapture whoever_dies_at_any_moment
 
 bench-cluster: prerequisites ## What a cluster costs: seconds, memory and calls, beside a bare StatefulSet (a quarter of an hour)
 	@$(CLUSTER) up

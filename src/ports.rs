@@ -16,5 +16,6 @@ pub(crate) mod lease;
 pub(crate) mod mandate;
 pub(crate) mod objects;
 pub(crate) mod pair;
+pub(crate) mod rehearsal;
 pub(crate) mod trust;
 pub(crate) mod watch;

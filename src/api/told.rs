@@ -1,16 +1,18 @@
 //! What the operator tells a member's pod when it makes it.
 //! Comes in: nothing. Goes out: the words, which stand on the command line of the agent in the pod.
-//! May touch: std.
+//! May touch: nothing; pure.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 /// What an agent ends with that has looked and will not start etcd: the member's data is gone.
 pub const REFUSES: u8 = 77;
 
 /// What a pod is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Told {
     /// This is the member's first pod, and it founds the cluster with others.
     Found,

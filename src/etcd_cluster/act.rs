@@ -16,7 +16,8 @@ use tokio::time;
 use super::furnish::Difference;
 use super::keyring::KeyringError;
 use super::observe::Lines;
-use super::plan::{Plan, Step};
+use super::plan::Plan;
+use super::plan::deeds::Moment;
 use super::render::{Blueprint, NotInThisRelease};
 use super::seen::{Name, Seen};
 use super::stock::Stock;
@@ -25,6 +26,7 @@ use crate::ports::call::Class;
 use crate::ports::etcd::EtcdError;
 use crate::ports::mandate::{Mandate, Unled};
 use crate::ports::objects::{Kept, ObjectError, Objects};
+use crate::ports::rehearsal;
 
 /// How long it takes until name servers know of a new Service.
 const PUBLISHED: Duration = Duration::from_millis(300);
@@ -136,18 +138,14 @@ impl Act<'_> {
     pub(crate) async fn carry_out(&mut self, plan: &Plan) -> Result<(), ActError> {
         let Plan { chores, step, because: _ } = plan;
         for chore in chores {
+            rehearsal::moment(chore.word(), Moment::Before.word());
             self.chore(chore).await?;
+            rehearsal::moment(chore.word(), Moment::After.word());
         }
-        match step {
-            Step::Wait => Ok(()),
-            Step::MakeJoiner(_)
-            | Step::AddLearner(_)
-            | Step::Promote(_)
-            | Step::Retire(_)
-            | Step::MoveLeader(_)
-            | Step::Remove(_)
-            | Step::DeletePod(_)
-            | Step::Forget(_) => self.step(step).await,
-        }
+        let Some(word) = step.word() else { return Ok(()) };
+        rehearsal::moment(word, Moment::Before.word());
+        self.step(step).await?;
+        rehearsal::moment(word, Moment::After.word());
+        Ok(())
     }
 }

@@ -4,11 +4,15 @@
 //! most in a pass, and each says here what must hold before it and why a crash in it does no harm.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
+pub mod deeds;
+
+use serde::{Deserialize, Serialize};
+
 use super::seen::{ClusterId, MemberId, Name};
 use crate::api::told::Told;
 
 /// What to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// What can be done at any time.
     pub chores: Vec<Chore>,
@@ -19,7 +23,7 @@ pub struct Plan {
 }
 
 /// Something that is safe at any time and safe to repeat.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Chore {
     /// Write down who founds the cluster: once, and again only after those before were cleared away.
     RecordFounders(Vec<Name>),
@@ -56,7 +60,7 @@ pub enum Chore {
 }
 
 /// One change, or none.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Step {
     /// None.
     Wait,
@@ -83,7 +87,7 @@ pub enum Step {
 }
 
 /// Which rule spoke. The same word is in logs, metrics, Events and conditions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Because {
     /// The user wants everything left alone.
     Paused,

@@ -6,8 +6,10 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// What was asked for, if there was an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Reading<T> {
     /// The answer.
     Known(T),
@@ -26,7 +28,7 @@ impl<T> Reading<T> {
 }
 
 /// The name of a member, which is also its pod's, its volume's, and its host's.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Name(pub String);
 
 impl fmt::Display for Name {
@@ -36,15 +38,15 @@ impl fmt::Display for Name {
 }
 
 /// What etcd calls a member.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct MemberId(pub u64);
 
 /// What etcd calls a cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ClusterId(pub u64);
 
 /// One look at a cluster.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Seen {
     /// What the user wants.
     pub wanted: Wanted,
@@ -65,7 +67,7 @@ pub struct Seen {
 }
 
 /// What the user wants.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Wanted {
     /// How many members; with none the cluster sleeps.
     pub replicas: usize,
@@ -76,7 +78,7 @@ pub struct Wanted {
 }
 
 /// What is never decided twice.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Record {
     /// Those who found the cluster.
     pub founders: Vec<Name>,
@@ -89,7 +91,7 @@ pub struct Record {
 }
 
 /// What a member is there for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Intent {
     /// It founds the cluster.
     Bootstrap,
@@ -100,7 +102,7 @@ pub enum Intent {
 }
 
 /// A member as its EtcdMember and its objects show it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Member {
     /// Its name.
     pub name: Name,
@@ -119,7 +121,7 @@ pub struct Member {
 }
 
 /// A member's pod.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Pod {
     /// There is none.
     None,
@@ -136,7 +138,7 @@ pub enum Pod {
 }
 
 /// A member's volume.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Volume {
     /// There is none.
     None,
@@ -147,7 +149,7 @@ pub enum Volume {
 }
 
 /// What etcd says.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Etcd {
     /// Which cluster answered.
     pub cluster: ClusterId,
@@ -158,7 +160,7 @@ pub struct Etcd {
 }
 
 /// A member as etcd lists it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Registered {
     /// What etcd calls it.
     pub id: MemberId,

@@ -1,10 +1,15 @@
 //! A small world: etcd as raft lets it be, the agent, pods and disks. Whoever acts in it is told at once when they
 //! break it.
 
+mod done;
+mod explain;
+mod happen;
+
 use std::collections::BTreeMap;
 
+pub(crate) use done::calls;
+pub(crate) use happen::Fault;
 use quorate::api::told::Told;
-use quorate::etcd_cluster::plan::{Chore, Plan, Step};
 use quorate::etcd_cluster::seen::{
     ClusterId, Etcd, Intent, Member, MemberId, Name, Pod, Reading, Record, Registered, Seen,
     Volume, Wanted, quorum,
@@ -16,37 +21,6 @@ const NAMES: [&str; 26] = [
     "t", "u", "v", "w", "x", "y", "z",
 ];
 const CLUSTER: ClusterId = ClusterId(7);
-
-/// What can happen to it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
-    /// A pod is deleted.
-    LosePod(Name),
-    /// A pod and its volume are deleted.
-    LoseDisk(Name),
-    /// Its data is wiped while it runs.
-    EmptyDisk(Name),
-    /// Every pod is deleted at once.
-    LoseAllPods,
-    /// An EtcdMember is deleted by hand, and its pod with it.
-    Unmake(Name),
-    /// The same, and its volume.
-    Erase(Name),
-    /// A learner strikes itself from the list, as etcd has been seen to do.
-    Vanish(Name),
-    /// A pod's node is lost: the pod is on its way out for ever, and nobody hears of it.
-    LoseNode(Name),
-    /// A node turns a pod away that it has taken before.
-    TurnAway(Name),
-    /// The user wants another size; none is sleep.
-    Edit(usize),
-    /// The user asks for what no node can give. What is made from now on does not start.
-    Spoil,
-    /// The user takes that back. What was made meanwhile does not start by itself.
-    Mend,
-    /// What was written down in the status is lost.
-    Forget,
-}
 
 /// A pod, as the kubelet has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -106,11 +80,6 @@ pub(crate) struct World {
     pub(crate) broken: Option<String>,
 }
 
-/// How many calls a plan makes.
-pub(crate) fn calls(plan: &Plan) -> usize {
-    plan.chores.len() + usize::from(plan.step != Step::Wait)
-}
-
 impl World {
     pub(crate) fn new(replicas: usize, durable: bool, sizes: &'static [usize]) -> Self {
         Self {
@@ -131,8 +100,6 @@ impl World {
             broken: None,
         }
     }
-
-    // ---- what can be seen of it
 
     pub(crate) fn seen(&self) -> Seen {
         let free = NAMES.iter().skip(self.used).take(7).map(|it| Name((*it).to_owned()));
@@ -221,341 +188,5 @@ impl World {
         let lost = self.pods.keys().filter(is_lost).count();
         let count = self.list.len() == self.replicas && self.members.len() == self.replicas + left;
         well && known && count && self.pods.len() == self.replicas + lost
-    }
-
-    // ---- what happens in it
-
-    pub(crate) fn faults(&self) -> Vec<Fault> {
-        let mut faults = Vec::new();
-        for name in self.pods.keys() {
-            faults.push(Fault::LosePod(name.clone()));
-            faults.push(Fault::LoseDisk(name.clone()));
-            if self.is_up(name) {
-                faults.push(Fault::EmptyDisk(name.clone()));
-            }
-        }
-        for (name, process) in &self.pods {
-            if let Process::Running { .. } = process {
-                faults.push(Fault::LoseNode(name.clone()));
-                faults.push(Fault::TurnAway(name.clone()));
-            }
-        }
-        if self.pods.len() > 1 {
-            faults.push(Fault::LoseAllPods);
-        }
-        faults.push(if self.spoilt { Fault::Mend } else { Fault::Spoil });
-        if self.record.formed.is_some() {
-            faults.push(Fault::Forget);
-        }
-        for name in self.members.keys() {
-            faults.push(Fault::Unmake(name.clone()));
-            faults.push(Fault::Erase(name.clone()));
-        }
-        let learners = self.list.iter().filter(|it| it.learner);
-        faults.extend(learners.map(|it| Fault::Vanish(it.name.clone())));
-        let sizes = self.sizes.iter().filter(|it| **it != self.replicas);
-        faults.extend(sizes.map(|it| Fault::Edit(*it)));
-        faults
-    }
-
-    pub(crate) fn struck(&self, fault: &Fault) -> Self {
-        let mut after = self.clone();
-        match fault {
-            Fault::LosePod(name) => after.lose_pod(name),
-            Fault::LoseDisk(name) => {
-                after.lose_pod(name);
-                after.disks.remove(name);
-            }
-            Fault::EmptyDisk(name) => {
-                after.disks.insert(name.clone(), Disk::Empty);
-            }
-            Fault::LoseAllPods => {
-                for name in self.pods.keys() {
-                    after.lose_pod(name);
-                }
-            }
-            Fault::Unmake(name) => {
-                after.members.remove(name);
-                after.lose_pod(name);
-            }
-            Fault::Erase(name) => {
-                after.members.remove(name);
-                after.lose_pod(name);
-                after.disks.remove(name);
-            }
-            Fault::Vanish(name) => after.list.retain(|it| it.name != *name),
-            Fault::LoseNode(name) => {
-                after.pods.insert(name.clone(), Process::Lost);
-            }
-            Fault::TurnAway(name) => {
-                after.lose_pod(name);
-                after.pods.insert(name.clone(), Process::Ended);
-            }
-            Fault::Spoil => after.spoilt = true,
-            Fault::Mend => after.spoilt = false,
-            Fault::Forget => after.record = Record::default(),
-            Fault::Edit(size) => after.replicas = *size,
-        }
-        after.live();
-        after
-    }
-
-    fn lose_pod(&mut self, name: &Name) {
-        self.pods.remove(name);
-        if !self.durable {
-            self.disks.remove(name);
-        }
-    }
-
-    /// The user sees that something is wrong with the spec.
-    pub(crate) fn mended(mut self) -> Self {
-        self.spoilt = false;
-        self
-    }
-
-    /// Time goes by: whoever is not up has been so for too long.
-    pub(crate) fn later(&self) -> Self {
-        let mut later = self.clone();
-        for (name, object) in &mut later.members {
-            object.given_up = !self.is_up(name);
-        }
-        later
-    }
-
-    /// What happens by itself until nothing more does.
-    fn live(&mut self) {
-        loop {
-            let before = self.clone();
-            self.form();
-            for name in self.pods.keys().cloned().collect::<Vec<_>>() {
-                self.start(&name);
-            }
-            self.leader = self.elected();
-            for (name, object) in &mut self.members {
-                let up = matches!(self.pods.get(name), Some(Process::Running { .. }))
-                    && self.disks.get(name) == Some(&Disk::Log);
-                object.given_up &= !up;
-            }
-            if *self == before {
-                return;
-            }
-        }
-    }
-
-    /// Who leads: the same as before, if they can.
-    fn elected(&self) -> Option<u64> {
-        let up = |it: &&Entry| self.is_up(&it.name);
-        let before = self.voters().find(|it| Some(it.id) == self.leader && up(it));
-        let leads = before.or_else(|| self.voters().find(up));
-        leads.filter(|_| self.answers()).map(|it| it.id)
-    }
-
-    /// The agent of one pod, and etcd after it.
-    fn start(&mut self, name: &Name) {
-        let Some(Process::Running { how, ran }) = self.pods.get(name).copied() else { return };
-        if self.disks.get(name) == Some(&Disk::Log) {
-            self.pods.insert(name.clone(), Process::Running { how, ran: true });
-            return;
-        }
-        // A founder that waits for the others has nothing on its disk yet, and nothing to lose.
-        if how == Told::Return || ran || (how == Told::Found && self.formed) {
-            self.pods.insert(name.clone(), Process::Refuses);
-            return;
-        }
-        let registered = self.list.iter().any(|it| it.name == *name);
-        if how == Told::Join && registered && self.answers() {
-            self.disks.insert(name.clone(), Disk::Log);
-            self.pods.insert(name.clone(), Process::Running { how, ran: true });
-        }
-    }
-
-    /// Founders become a cluster when enough of them run, once.
-    fn form(&mut self) {
-        let founders = self.record.founders.clone();
-        let founds = |it: &&Name| {
-            matches!(self.pods.get(*it), Some(Process::Running { how: Told::Found, ran: false }))
-                && self.disks.get(*it) == Some(&Disk::Empty)
-        };
-        let ready: Vec<Name> = founders.iter().filter(founds).cloned().collect();
-        if founders.is_empty() || ready.len() < quorum(founders.len()) {
-            return;
-        }
-        if self.formed {
-            self.broken = Some(format!("a second cluster was founded by {ready:?}"));
-            return;
-        }
-        self.formed = true;
-        for name in &founders {
-            self.ids += 1;
-            self.list.push(Entry { id: self.ids, name: name.clone(), learner: false });
-        }
-        for name in ready {
-            self.disks.insert(name.clone(), Disk::Log);
-            self.pods.insert(name, Process::Running { how: Told::Found, ran: true });
-        }
-    }
-
-    // ---- what is done to it
-
-    /// The world after the first `most` calls of a plan.
-    pub(crate) fn after(&self, plan: &Plan, most: usize) -> Self {
-        let mut after = self.clone();
-        for chore in plan.chores.iter().take(most) {
-            after.chore(chore);
-            after.live();
-        }
-        if most > plan.chores.len() {
-            after.step(&plan.step);
-            after.live();
-        }
-        after
-    }
-
-    fn chore(&mut self, chore: &Chore) {
-        match chore {
-            Chore::RecordFounders(names) => {
-                self.must_be_cleared_away();
-                self.used += names.len();
-                self.record.founders.clone_from(names);
-                self.record.begun = false;
-                self.record.abandoned = false;
-            }
-            Chore::RecordAbandoned => {
-                self.record.abandoned = true;
-                if self.record.formed.is_some() {
-                    self.broken = Some("a cluster that was formed is given up".to_owned());
-                }
-            }
-            Chore::Scrap(name) => self.scrap(name),
-            Chore::RecordBegun => self.record.begun = true,
-            Chore::RecordFormed(id) => self.record.formed = Some(*id),
-            Chore::MakeFounder(name) => self.make(name, Intent::Bootstrap),
-            Chore::Adopt(name) => {
-                self.make(name, Intent::Join);
-                self.members.get_mut(name).unwrap().had_pod = true;
-            }
-            Chore::MakePod { member, told } => self.make_pod(member, *told),
-            Chore::RecordPod(name) => {
-                self.members.get_mut(name).unwrap().had_pod = true;
-            }
-            Chore::LetGo(name) => {
-                if let Some(Process::Gated(how)) = self.pods.get(name).copied() {
-                    self.pods.insert(name.clone(), self.started(how));
-                }
-            }
-            Chore::ClearPod(name) => {
-                if let Some(Process::Running { .. }) = self.pods.get(name) {
-                    self.broken = Some(format!("{name} runs, and its pod is cleared away"));
-                }
-                self.lose_pod(name);
-            }
-            Chore::Sleep(name) => {
-                if self.replicas > 0 {
-                    self.broken = Some(format!("{name} is put to sleep, and nobody wants that"));
-                }
-                self.lose_pod(name);
-            }
-        }
-    }
-
-    fn make(&mut self, name: &Name, intent: Intent) {
-        self.members.insert(name.clone(), Object { intent, had_pod: false, given_up: false });
-    }
-
-    fn make_pod(&mut self, name: &Name, told: Told) {
-        let was_somebody = self.disks.get(name) == Some(&Disk::Log) || self.members[name].had_pod;
-        let process = match told {
-            Told::Found | Told::Join if was_somebody => {
-                self.broken = Some(format!("{name} may have been somebody and is told {told:?}"));
-                return;
-            }
-            Told::Found | Told::Join => Process::Gated(told),
-            Told::Return => self.started(Told::Return),
-        };
-        self.disks.entry(name.clone()).or_insert(Disk::Empty);
-        self.pods.insert(name.clone(), process);
-    }
-
-    fn started(&self, how: Told) -> Process {
-        if self.spoilt { Process::Waits(how) } else { Process::Running { how, ran: false } }
-    }
-
-    fn scrap(&mut self, name: &Name) {
-        if self.record.formed.is_some() || !self.record.abandoned {
-            self.broken = Some(format!("{name} is scrapped, and it may have been written to"));
-        }
-        self.members.remove(name);
-        if self.pods.get(name) != Some(&Process::Lost) {
-            self.pods.remove(name);
-        }
-        self.disks.remove(name);
-    }
-
-    /// Nothing may be left of founders that were given up when others found.
-    fn must_be_cleared_away(&mut self) {
-        if !self.members.is_empty() || !self.disks.is_empty() {
-            self.broken = Some("others found, and something is left of those before".to_owned());
-        }
-        self.formed = false;
-        self.list.clear();
-    }
-
-    fn step(&mut self, step: &Step) {
-        match step {
-            Step::Wait => {}
-            Step::MakeJoiner(name) => {
-                self.make(name, Intent::Join);
-                self.used = NAMES.iter().position(|it| **it == name.0).unwrap() + 1;
-            }
-            Step::AddLearner(name) => self.add(name),
-            Step::Promote(id) => {
-                let entry = self.list.iter_mut().find(|it| it.id == id.0).unwrap();
-                entry.learner = false;
-                let name = entry.name.clone();
-                if !self.is_up(&name) {
-                    self.broken = Some(format!("{name} votes and is not up"));
-                }
-            }
-            Step::Retire(name) => self.members.get_mut(name).unwrap().intent = Intent::Leave,
-            Step::MoveLeader(id) => self.leader = Some(id.0),
-            Step::Remove(id) => self.remove(id.0),
-            Step::DeletePod(name) => {
-                self.must_be_a_stranger(name);
-                self.lose_pod(name);
-            }
-            Step::Forget(name) => {
-                self.must_be_a_stranger(name);
-                self.members.remove(name);
-                self.disks.remove(name);
-            }
-        }
-    }
-
-    fn add(&mut self, name: &Name) {
-        if self.list.iter().any(|it| it.learner) {
-            self.broken = Some(format!("{name} is a second learner"));
-        }
-        if !self.voters().all(|it| self.is_up(&it.name)) {
-            self.broken = Some(format!("{name} is added beside a voter that is down"));
-        }
-        self.ids += 1;
-        self.list.push(Entry { id: self.ids, name: name.clone(), learner: true });
-    }
-
-    fn remove(&mut self, id: u64) {
-        let entry = self.list.iter().find(|it| it.id == id).unwrap().clone();
-        self.list.retain(|it| it.id != id);
-        if !entry.learner && !self.answers() {
-            self.broken = Some(format!("without {} there is no quorum", entry.name));
-        }
-        if self.leader == Some(id) {
-            self.broken = Some(format!("{} was removed while it led", entry.name));
-        }
-    }
-
-    fn must_be_a_stranger(&mut self, name: &Name) {
-        if self.list.iter().any(|it| it.name == *name) {
-            self.broken = Some(format!("{name} is still a member, and is cleared away"));
-        }
     }
 }

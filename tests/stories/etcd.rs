@@ -13,6 +13,7 @@ mod install;
 mod interrupted;
 mod lose;
 mod meddled;
+mod rehearsed;
 mod rest;
 mod scale;
 mod spec;

@@ -3,14 +3,15 @@
 //! May touch: `ports`, `telemetry`. First it looks with what watches told, which costs nobody anything; only if
 //! there is something to do does it look again, at the API server itself, and decides anew.
 
+mod telling;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
+use kube::ResourceExt;
 use kube::runtime::controller::Action;
-use kube::runtime::events::{Event, EventType};
-use kube::{Resource, ResourceExt};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -28,21 +29,19 @@ use crate::etcd_cluster::furnish::{Difference, differences};
 use crate::etcd_cluster::heard::Heard;
 use crate::etcd_cluster::keyring::{Circle, Kept, KeyringError};
 use crate::etcd_cluster::observe::{self, Lines};
-use crate::etcd_cluster::plan::{Because, Plan, Step};
+use crate::etcd_cluster::plan::deeds::Moment;
+use crate::etcd_cluster::plan::{Plan, Step};
 use crate::etcd_cluster::render::Blueprint;
-use crate::etcd_cluster::report;
 use crate::etcd_cluster::seen::{Name, Seen};
 use crate::etcd_cluster::status::{self, Tale};
 use crate::etcd_cluster::stock::{Stock, name_of};
 use crate::ports::call::{CallError, Class};
 use crate::ports::objects::ObjectError;
-use crate::ports::{chance, clock};
-use crate::telemetry::{Census, chain};
+use crate::ports::{chance, clock, rehearsal};
+use crate::telemetry::chain;
 
 /// How often a cluster is asked that is well.
 const WELL: Duration = Duration::from_secs(10);
-/// How often one is asked in which something is awaited.
-const AWAITED: Duration = Duration::from_millis(500);
 /// How soon the next pass follows one that did something.
 const AT_ONCE: Duration = Duration::from_millis(20);
 /// How soon something is tried again that failed.
@@ -89,7 +88,7 @@ pub(super) async fn pass(
     let (namespace, name) = (cluster.namespace().unwrap_or_default(), cluster.name_any());
     let spec = match spec(&cluster) {
         Ok(spec) => spec,
-        Err(verdict) => return invalid(&context, &cluster, &verdict).await,
+        Err(verdict) => return telling::invalid(&context, &cluster, &verdict).await,
     };
     let blueprint = Blueprint {
         name: &name,
@@ -123,20 +122,6 @@ fn spec(cluster: &EtcdCluster) -> Result<Checked<checked::EtcdCluster>, Verdict>
     Checked::read(&json!(cluster), &facts)
 }
 
-/// Tells of a spec that nobody may act on. The members go on as they are.
-async fn invalid(
-    context: &Context,
-    cluster: &EtcdCluster,
-    verdict: &Verdict,
-) -> Result<Action, PassError> {
-    let status = status::invalid(cluster, verdict, clock::wall());
-    match report::cluster(&context.objects, cluster, &status).await {
-        Ok(_) => Ok(Action::requeue(SELDOM)),
-        Err(error) if error.class() == Class::Conflict => Ok(Action::requeue(AGAIN)),
-        Err(error) => Err(PassError::Report(error)),
-    }
-}
-
 /// One visit to a cluster.
 struct Visit<'a> {
     context: &'a Context,
@@ -163,6 +148,7 @@ impl Visit<'_> {
             let nothing_differs = self.differences(&view.stock, &seen).is_empty()
                 && !keyring.must_look(&self.circle(&view.stock), self.now);
             if is_idle(&plan) && nothing_differs {
+                rehearsal::page(&json!({ "asked": false, "seen": seen, "plan": plan }));
                 let kept = keyring.stuck(self.blueprint.uid).map(|it| it.to_string());
                 let tale =
                     Tale { look: &look, seen: &seen, plan: &plan, trouble: None, stuck: kept };
@@ -229,10 +215,14 @@ impl Visit<'_> {
         let look = self.look(&view);
         let seen = look.seen();
         let plan = decide(&seen);
+        rehearsal::page(&json!({ "asked": true, "seen": seen, "plan": plan }));
         let mut after = view.stock.clone();
         // A Secret that cannot be written holds up no member that has one.
         let done = self.carry_out(&view.lines, &seen, &plan, &mut after).await;
         let done = done.and(trouble.map_or(Ok(()), Err));
+        if done.is_ok() {
+            plan.deeds().for_each(|deed| rehearsal::moment(deed, Moment::Untold.word()));
+        }
         self.tell_of(&plan, &seen, &done, &after.cluster).await;
         let late = done.as_ref().is_err_and(ActError::is_late);
         let trouble = done.err().filter(|it| !it.is_late()).map(|error| chain(&error));
@@ -253,16 +243,6 @@ impl Visit<'_> {
         self.tell(&tale, next).await
     }
 
-    /// Tells that the members cannot be asked. Nobody knows how they are, so nothing is said about that.
-    async fn tell_blind(&self, cluster: &EtcdCluster, words: &str) -> Result<Action, PassError> {
-        let status = status::blind(cluster, words, self.now);
-        match report::cluster(&self.context.objects, cluster, &status).await {
-            Ok(_) => Ok(Action::requeue(WELL)),
-            Err(error) if error.class() == Class::Conflict => Ok(Action::requeue(AGAIN)),
-            Err(error) => Err(PassError::Report(error)),
-        }
-    }
-
     async fn carry_out(
         &self,
         lines: &Lines,
@@ -280,120 +260,8 @@ impl Visit<'_> {
         }
         act.carry_out(plan).await.and(furnished)
     }
-
-    /// Tells the log, the metrics and the Events of a step.
-    async fn tell_of(
-        &self,
-        plan: &Plan,
-        seen: &Seen,
-        done: &Result<(), ActError>,
-        of: &EtcdCluster,
-    ) {
-        let words = status::step_words(plan, seen);
-        let (namespace, cluster) = (self.blueprint.namespace, self.blueprint.name);
-        let because = plan.because.word();
-        if let Err(error) = done {
-            let error = chain(error);
-            tracing::warn!(
-                namespace,
-                cluster,
-                because,
-                step = words,
-                error,
-                "not done; it is tried again"
-            );
-            self.context.metrics.etcd_clusters.failed(because);
-            return;
-        }
-        if is_idle(plan) {
-            return;
-        }
-        tracing::info!(namespace, cluster, because, step = words, "done");
-        if plan.step != Step::Wait {
-            self.context.metrics.etcd_clusters.step(because);
-            self.publish(of, plan.because, because, &words).await;
-        }
-    }
-
-    async fn publish(&self, of: &EtcdCluster, why: Because, reason: &str, words: &str) {
-        let event = Event {
-            type_: if why.is_trouble() { EventType::Warning } else { EventType::Normal },
-            reason: reason.to_owned(),
-            note: Some(words.to_owned()),
-            action: "Reconcile".to_owned(),
-            secondary: None,
-        };
-        let reference = of.object_ref(&());
-        let call = self.context.recorder.publish(&event, &reference);
-        if let Ok(Err(error)) = self.context.mandate.during(AGAIN, call).await {
-            tracing::debug!(error = chain(&error), "an Event was not written");
-        }
-    }
-
-    /// Writes what there is to tell, and answers when to come back.
-    async fn tell(&self, tale: &Tale<'_>, next: Option<Duration>) -> Result<Action, PassError> {
-        let objects = &self.context.objects;
-        let cluster = &tale.look.stock.cluster;
-        let told = status::cluster(tale);
-        let (namespace, name) = (self.blueprint.namespace, self.blueprint.name);
-        self.context.metrics.etcd_clusters.told(namespace, name, census(tale.seen));
-        let before = status::reason_before(cluster);
-        let mut stale = false;
-        let mut settle = |done: Result<bool, ObjectError>| match done {
-            Ok(written) => Ok(written),
-            Err(error) if matches!(error.class(), Class::Conflict | Class::NotFound) => {
-                stale = true;
-                Ok(false)
-            }
-            Err(error) => Err(PassError::Report(error)),
-        };
-        let written = settle(report::cluster(objects, cluster, &told).await)?;
-        for member in &tale.look.stock.members {
-            let told = status::member(tale, member);
-            settle(report::member(objects, member, &told).await)?;
-        }
-        let because = tale.plan.because;
-        if written && before.as_deref() != Some(because.word()) {
-            self.publish(cluster, because, because.word(), &status::story(tale)).await;
-        }
-        let pause = match next {
-            Some(next) => next,
-            None if stale => AT_ONCE,
-            None => rest(because),
-        };
-        Ok(Action::requeue(pause))
-    }
-}
-
-fn census(seen: &Seen) -> Census {
-    let well = seen.etcd.known().map_or(0, |etcd| etcd.voters().filter(|it| it.is_well()).count());
-    Census { wanted: seen.wanted.replicas, ready: well, has_quorum: seen.etcd.known().is_some() }
 }
 
 fn is_idle(plan: &Plan) -> bool {
     plan.chores.is_empty() && plan.step == Step::Wait
-}
-
-/// How soon a cluster is looked at again in which nothing is to be done now.
-fn rest(because: Because) -> Duration {
-    match because {
-        Because::Well => WELL,
-        Because::Paused | Because::Asleep | Because::VolumesRetained => SELDOM,
-        Because::Founding
-        | Because::Forming
-        | Because::FoundersLost
-        | Because::PredecessorThere
-        | Because::QuorumLost
-        | Because::ForeignCluster
-        | Because::ForeignMember
-        | Because::Leaving
-        | Because::LeavingBlocked
-        | Because::Joining
-        | Because::JoinFailed
-        | Because::MemberLost
-        | Because::MemberLostBlocked
-        | Because::TooFew
-        | Because::TooMany
-        | Because::MemberUnwell => AWAITED,
-    }
 }

@@ -103,7 +103,7 @@ fn a_volume_grows_and_never_shrinks() {
     };
     assert_eq!(patches("2Gi"), []);
     assert_eq!(patches("1Gi"), []);
-    let requests = json!({"spec": {"resources": {"requests": {"storage": "3221225472"}}}});
+    let requests = json!({"spec": {"resources": {"requests": {"storage": "3Gi"}}}});
     assert_eq!(patches("3Gi"), [Difference::Claim(name("main-a"), requests)]);
 }
 

@@ -4,10 +4,8 @@
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use k8s_openapi::api::core::v1::{
-    Capabilities, Container, ContainerPort, EnvVar, HTTPGetAction, Probe, ResourceRequirements,
-    SecurityContext,
+    Capabilities, Container, ContainerPort, EnvVar, HTTPGetAction, Probe, SecurityContext,
 };
-use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::around::{METRICS, PORTS};
@@ -24,8 +22,6 @@ const LIVE: &str = "/livez";
 /// All that this member can answer for by itself. Whether the members agree is not its to say: nobody
 /// would be ready while they do not, and those who wait for them could not even ask.
 const READY: &str = "/readyz?exclude=linearizable_read";
-/// What the agent is given to be put there. As much as it asks for, or no pod could be `Guaranteed`.
-const INSTALL: [(&str, &str); 2] = [("cpu", "250m"), ("memory", "64Mi")];
 
 /// How often and how long something is asked.
 struct Patience {
@@ -43,18 +39,14 @@ const SERVE: Patience = Patience { every: 2, timeout: 5, failures: 3 };
 impl Blueprint<'_> {
     /// Puts this very program where etcd's container finds it.
     pub(super) fn install(&self) -> Container {
-        let amounts =
-            || Some(INSTALL.map(|(of, it)| (of.to_owned(), Quantity(it.to_owned()))).into());
         Container {
             name: "agent".to_owned(),
             image: Some(self.agent_image.to_owned()),
             image_pull_policy: self.agent_pull_policy.map(str::to_owned),
             args: Some(words(&["agent", "install", "--to", AGENT])),
-            resources: Some(ResourceRequirements {
-                requests: amounts(),
-                limits: amounts(),
-                ..ResourceRequirements::default()
-            }),
+            // What etcd is given: more would be held for the whole life of the pod, and less would keep it
+            // from being `Guaranteed`.
+            resources: Some(self.spec.pods.resources.clone()),
             volume_mounts: Some(install_mounts()),
             security_context: Some(confined()),
             termination_message_policy: Some(SAID_LAST.to_owned()),

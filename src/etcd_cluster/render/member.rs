@@ -7,10 +7,10 @@
 use k8s_openapi::api::core::v1::{
     PersistentVolumeClaim, PersistentVolumeClaimSpec, VolumeResourceRequirements,
 };
-use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::api::ObjectMeta;
 
 use super::Blueprint;
+use super::quantity::of_bytes;
 use crate::api::etcd_cluster::checked;
 use crate::api::etcd_cluster::v1::{DeletionPolicy, Medium, Storage};
 use crate::api::etcd_member::{EtcdMember, EtcdMemberSpec, Intent};
@@ -43,7 +43,7 @@ impl Blueprint<'_> {
         }
         let labels = self.member_labels(member);
         let resources = VolumeResourceRequirements {
-            requests: Some([("storage".to_owned(), Quantity(bytes.to_string()))].into()),
+            requests: Some([("storage".to_owned(), of_bytes(*bytes))].into()),
             ..VolumeResourceRequirements::default()
         };
         Some(PersistentVolumeClaim {
@@ -80,7 +80,7 @@ impl Blueprint<'_> {
 fn stored(storage: &checked::Storage) -> Storage {
     let checked::Storage { bytes, class, medium } = storage;
     Storage {
-        size: Field::Known(bytes.to_string().into()),
+        size: Field::Known(of_bytes(*bytes).0.into()),
         class_name: class.as_deref().map(Into::into).into(),
         medium: Field::Known(*medium),
     }

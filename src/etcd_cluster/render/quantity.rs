@@ -1,5 +1,5 @@
 //! Amounts of resources as Kubernetes writes them: `500m`, `2`, `1Gi`, `1e3`.
-//! Comes in: a quantity that passed the API's pattern. Goes out: thousandths of its unit.
+//! Comes in: a quantity that passed the API's pattern. Goes out: thousandths of its unit; and back from bytes.
 //! May touch: Kubernetes' own types; pure. What cannot be counted is none, and then nothing follows
 //! from it.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
@@ -39,6 +39,23 @@ pub(super) fn thousandths(quantity: &Quantity) -> Option<u128> {
         Unit::Binary(power) => scaled(digits.checked_mul(1024_u128.checked_pow(power)?)?, shift),
         Unit::Decimal(power) => scaled(digits, shift.checked_add(power)?),
     }
+}
+
+/// So many bytes, in the largest unit that they are a whole number of.
+pub(super) fn of_bytes(bytes: u64) -> Quantity {
+    let (mut number, mut suffix) = (bytes, "");
+    for larger in BINARY {
+        let Some(parts) =
+            number.checked_div(1024).filter(|it| it.checked_mul(1024) == Some(number))
+        else {
+            break;
+        };
+        if parts == 0 {
+            break;
+        }
+        (number, suffix) = (parts, larger);
+    }
+    Quantity(format!("{number}{suffix}"))
 }
 
 fn unit(suffix: &str) -> Option<Unit> {
@@ -82,6 +99,24 @@ mod tests {
             ("1E-1", 100),
         ] {
             assert_eq!(read(text), Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn bytes_are_written_as_people_write_them() {
+        for (bytes, expected) in [
+            (0, "0"),
+            (1, "1"),
+            (1 << 10, "1Ki"),
+            (400 << 20, "400Mi"),
+            (1536 << 20, "1536Mi"),
+            (8 << 30, "8Gi"),
+            (1_000_000, "1000000"),
+            (u64::MAX, "18446744073709551615"),
+        ] {
+            let written = of_bytes(bytes);
+            assert_eq!(written.0, expected);
+            assert_eq!(thousandths(&written), Some(u128::from(bytes) * 1000));
         }
     }
 

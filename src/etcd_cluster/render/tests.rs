@@ -87,7 +87,7 @@ fn a_volume_is_as_large_as_was_said_to_the_byte() {
     let spec = cluster(json!({"storage": {"size": "1.5Gi", "className": "fast"}}));
     let volume = blueprint(&spec).volume(&name("main-a")).unwrap();
     let claim = volume.spec.unwrap();
-    assert_eq!(claim.resources.unwrap().requests.unwrap()["storage"].0, "1610612736");
+    assert_eq!(claim.resources.unwrap().requests.unwrap()["storage"].0, "1536Mi");
     assert_eq!(claim.storage_class_name.as_deref(), Some("fast"));
     assert_eq!(claim.access_modes.unwrap(), ["ReadWriteOnce"]);
 }

@@ -10,6 +10,7 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
+use super::quantity::of_bytes;
 use super::{Blueprint, NotInThisRelease};
 use crate::api::etcd_cluster::v1::Medium;
 use crate::api::names;
@@ -67,10 +68,7 @@ impl Blueprint<'_> {
                 }),
                 ..Volume::default()
             },
-            Medium::Memory => {
-                let bytes = Quantity(self.spec.storage.bytes.to_string());
-                scratch(DISK, Some("Memory"), bytes)
-            }
+            Medium::Memory => scratch(DISK, Some("Memory"), of_bytes(self.spec.storage.bytes)),
         }
     }
 

@@ -84,7 +84,8 @@ async fn have_grown(story: &Story, cluster: &Cluster, size: &str) -> Result<()> 
             let bytes = bytes(size).to_string();
             let grown = all.iter().all(|(asks, has)| {
                 let has = has.as_deref().unwrap_or_default();
-                asks.as_deref() == Some(size) && (has == size || has == bytes)
+                let asks = asks.as_deref().unwrap_or_default();
+                [asks, has].iter().all(|it| *it == size || *it == bytes)
             });
             if grown && !all.is_empty() { Ok(()) } else { Err(format!("{all:?}")) }
         })

@@ -112,7 +112,7 @@ fn data_in_memory_is_in_the_pod_and_has_a_limit() {
     let data = |said| spec(said).volumes.unwrap().into_iter().find(|it| it.name == "data").unwrap();
     let memory = data(json!({"storage": {"medium": "Memory", "size": "1Gi"}})).empty_dir.unwrap();
     assert_eq!(memory.medium.as_deref(), Some("Memory"));
-    assert_eq!(memory.size_limit.unwrap().0, "1073741824");
+    assert_eq!(memory.size_limit.unwrap().0, "1Gi");
     let disk = data(json!({}));
     assert_eq!(disk.persistent_volume_claim.unwrap().claim_name, "main-a");
 }
@@ -166,7 +166,11 @@ fn go_is_told_its_limits() {
 
 #[test]
 fn a_pod_can_be_guaranteed_what_it_asks_for() {
-    let spec = spec(json!({}));
-    let agent = spec.init_containers.unwrap().remove(0).resources.unwrap();
-    assert_eq!(agent.requests, agent.limits);
+    let amounts = json!({"cpu": "10m", "memory": "64Mi"});
+    let spec = spec(json!({"resources": {"requests": amounts, "limits": amounts}}));
+    for container in containers(&spec) {
+        let resources = container.resources.as_ref().unwrap();
+        assert_eq!(json!(resources.requests), amounts, "{} holds more", container.name);
+        assert_eq!(json!(resources.limits), amounts, "{} is not guaranteed", container.name);
+    }
 }

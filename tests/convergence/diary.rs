@@ -1,0 +1,133 @@
+//! What a real operator saw and did, page by page, told by the model: each page must follow from the one before by what
+//! was decided then, done in full or in part, and by things that can happen. A model that had drifted away from etcd and
+//! Kubernetes could not tell it. `make diary` writes it anew.
+
+use std::collections::HashSet;
+
+use quorate::etcd_cluster::plan::Plan;
+use quorate::etcd_cluster::seen::{Name, Pod, Reading, Seen};
+use serde::Deserialize;
+
+use crate::world::{Fault, World, calls};
+
+const DIARY: &str = include_str!("diary.jsonl");
+/// More things than ever happened between two looks.
+const MOST_FAULTS: usize = 2;
+/// A real cluster can be thought of in a few ways at once, never in so many.
+const MOST_WAYS: usize = 20_000;
+
+#[derive(Clone, Deserialize)]
+struct Page {
+    /// Whether the API server itself was asked. What watches tell is late.
+    asked: bool,
+    seen: Seen,
+    plan: Plan,
+}
+
+fn diary() -> Vec<Page> {
+    let pages: Vec<Page> = DIARY.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(pages.len() > 100, "only {} pages", pages.len());
+    pages
+}
+
+/// Tells the diary, and answers with how many things happened in it; or says which page cannot be.
+fn told(pages: &[Page]) -> Result<usize, String> {
+    let first = pages.first().ok_or("an empty diary")?;
+    let world = World::new(first.seen.wanted.replicas, first.seen.wanted.durable, &[0, 3]);
+    let mut ways = HashSet::from([world]);
+    let mut before: Option<&Page> = None;
+    let mut happened = 0;
+    for (number, page) in pages.iter().enumerate().filter(|(_, page)| page.asked) {
+        let (next, faults) = explained(&follow(&ways, before), &page.seen)
+            .map_err(|words| format!("page {number}: {words}\n{:?}", page.seen))?;
+        happened += faults;
+        ways = next;
+        before = Some(page);
+    }
+    let last = pages.last().ok_or("an empty diary")?;
+    let ends = follow(&ways, before);
+    let differs: Vec<String> =
+        ends.iter().filter_map(|it| it.differs_at_rest(&last.seen)).collect();
+    if differs.len() == ends.len() { Err(format!("the end: {differs:?}")) } else { Ok(happened) }
+}
+
+/// Every world that a plan may have left, whether it was carried out to its end or not.
+fn follow(ways: &HashSet<World>, before: Option<&Page>) -> HashSet<World> {
+    let Some(Page { seen, plan, .. }) = before else { return ways.clone() };
+    let mut after = HashSet::new();
+    for world in ways {
+        let world = world.clone().led_as(seen);
+        after.insert(world.clone());
+        let Some(plan) = world.translated(plan, seen) else { continue };
+        after.extend((1..=calls(&plan)).map(|cut| world.after(&plan, cut)));
+    }
+    after.retain(|it| it.broken.is_none());
+    after
+}
+
+/// The worlds that look like this, after as few faults as possible.
+fn explained(from: &HashSet<World>, seen: &Seen) -> Result<(HashSet<World>, usize), String> {
+    let mut ways = from.clone();
+    for faults in 0..=MOST_FAULTS {
+        let fit: HashSet<World> =
+            ways.iter().filter(|it| it.differs(seen).is_none()).cloned().collect();
+        if !fit.is_empty() {
+            return Ok((fit, faults));
+        }
+        let struck = |world: &World| {
+            let all = world.faults().into_iter().chain(by_hand(seen));
+            all.map(|it| world.struck(&it)).chain([world.later()]).collect::<Vec<_>>()
+        };
+        ways = ways.iter().flat_map(struck).collect();
+        assert!(ways.len() < MOST_WAYS, "{} ways to think of it", ways.len());
+    }
+    let words: Vec<String> = from.iter().filter_map(|it| it.differs(seen)).collect();
+    Err(format!("it cannot be: {}", words.join("\n or ")))
+}
+
+fn by_hand(seen: &Seen) -> impl Iterator<Item = Fault> {
+    seen.members.iter().map(|it| Fault::SendAway(it.name.clone()))
+}
+
+#[test]
+fn the_model_can_tell_what_a_real_cluster_did() {
+    let pages = diary();
+    let happened = told(&pages).unwrap_or_else(|words| panic!("{words}"));
+    println!("{} pages, {happened} things happened", pages.len());
+    // A bad spec and its end twice, a member deleted, one lost, one sent away, a pod lost, sleep and waking.
+    assert!(happened >= 9, "only {happened} things happened");
+}
+
+/// The index of a page at rest in the middle, that the API server was asked for.
+fn a_page_with(pages: &[Page], is_it: impl Fn(&Page) -> bool) -> usize {
+    pages.iter().position(|page| page.asked && is_it(page)).unwrap()
+}
+
+#[test]
+fn a_diary_in_which_a_member_appears_from_nowhere_cannot_be() {
+    let mut pages = diary();
+    let at = a_page_with(&pages, |page| page.seen.members.len() == 3);
+    let mut stranger = pages[at].seen.members[0].clone();
+    stranger.name = Name("main-other".to_owned());
+    pages[at].seen.members.push(stranger);
+    let words = told(&pages).unwrap_err();
+    assert!(words.contains("main-other"), "{words}");
+}
+
+#[test]
+fn a_diary_in_which_a_member_without_a_pod_is_well_cannot_be() {
+    let mut pages = diary();
+    let lacks_pod = |page: &Page| {
+        let is_well = |name: &Name| {
+            let entry = page.seen.etcd.known().and_then(|etcd| etcd.entry(name));
+            entry.is_some_and(|it| !it.is_well())
+        };
+        let mut members = page.seen.members.iter();
+        members.any(|it| it.pod == Reading::Known(Pod::None) && is_well(&it.name))
+    };
+    let at = a_page_with(&pages, lacks_pod);
+    let Reading::Known(etcd) = &mut pages[at].seen.etcd else { panic!("nobody answers") };
+    etcd.list.iter_mut().for_each(|it| it.healthy = Reading::Known(true));
+    let words = told(&pages).unwrap_err();
+    assert!(words.contains("should not be"), "{words}");
+}

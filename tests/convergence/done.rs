@@ -1,0 +1,177 @@
+//! What is done to the world: the chores and steps of a plan, and what each of them would break.
+
+use quorate::api::told::Told;
+use quorate::etcd_cluster::plan::{Chore, Plan, Step};
+use quorate::etcd_cluster::seen::{Intent, Name};
+
+use super::{Disk, Entry, NAMES, Object, Process, World};
+
+/// How many calls a plan makes.
+pub(crate) fn calls(plan: &Plan) -> usize {
+    plan.chores.len() + usize::from(plan.step != Step::Wait)
+}
+
+impl World {
+    /// The world after the first `most` calls of a plan.
+    pub(crate) fn after(&self, plan: &Plan, most: usize) -> Self {
+        let mut after = self.clone();
+        for chore in plan.chores.iter().take(most) {
+            after.chore(chore);
+            after.live();
+        }
+        if most > plan.chores.len() {
+            after.step(&plan.step);
+            after.live();
+        }
+        after
+    }
+
+    fn chore(&mut self, chore: &Chore) {
+        match chore {
+            Chore::RecordFounders(names) => {
+                self.must_be_cleared_away();
+                self.used += names.len();
+                self.record.founders.clone_from(names);
+                self.record.begun = false;
+                self.record.abandoned = false;
+            }
+            Chore::RecordAbandoned => {
+                self.record.abandoned = true;
+                if self.record.formed.is_some() {
+                    self.broken = Some("a cluster that was formed is given up".to_owned());
+                }
+            }
+            Chore::Scrap(name) => self.scrap(name),
+            Chore::RecordBegun => self.record.begun = true,
+            Chore::RecordFormed(id) => self.record.formed = Some(*id),
+            Chore::MakeFounder(name) => self.make(name, Intent::Bootstrap),
+            Chore::Adopt(name) => {
+                self.make(name, Intent::Join);
+                self.members.get_mut(name).unwrap().had_pod = true;
+            }
+            Chore::MakePod { member, told } => self.make_pod(member, *told),
+            Chore::RecordPod(name) => {
+                self.members.get_mut(name).unwrap().had_pod = true;
+            }
+            Chore::LetGo(name) => {
+                if let Some(Process::Gated(how)) = self.pods.get(name).copied() {
+                    self.pods.insert(name.clone(), self.started(how));
+                }
+            }
+            Chore::ClearPod(name) => {
+                if let Some(Process::Running { .. }) = self.pods.get(name) {
+                    self.broken = Some(format!("{name} runs, and its pod is cleared away"));
+                }
+                self.lose_pod(name);
+            }
+            Chore::Sleep(name) => {
+                if self.replicas > 0 {
+                    self.broken = Some(format!("{name} is put to sleep, and nobody wants that"));
+                }
+                self.lose_pod(name);
+            }
+        }
+    }
+
+    fn make(&mut self, name: &Name, intent: Intent) {
+        self.members.insert(name.clone(), Object { intent, had_pod: false, given_up: false });
+    }
+
+    fn make_pod(&mut self, name: &Name, told: Told) {
+        let was_somebody = self.disks.get(name) == Some(&Disk::Log) || self.members[name].had_pod;
+        let process = match told {
+            Told::Found | Told::Join if was_somebody => {
+                self.broken = Some(format!("{name} may have been somebody and is told {told:?}"));
+                return;
+            }
+            Told::Found | Told::Join => Process::Gated(told),
+            Told::Return => self.started(Told::Return),
+        };
+        self.disks.entry(name.clone()).or_insert(Disk::Empty);
+        self.pods.insert(name.clone(), process);
+    }
+
+    fn started(&self, how: Told) -> Process {
+        if self.spoilt { Process::Waits(how) } else { Process::Running { how, ran: false } }
+    }
+
+    fn scrap(&mut self, name: &Name) {
+        if self.record.formed.is_some() || !self.record.abandoned {
+            self.broken = Some(format!("{name} is scrapped, and it may have been written to"));
+        }
+        self.members.remove(name);
+        if self.pods.get(name) != Some(&Process::Lost) {
+            self.pods.remove(name);
+        }
+        self.disks.remove(name);
+    }
+
+    /// Nothing may be left of founders that were given up when others found.
+    fn must_be_cleared_away(&mut self) {
+        if !self.members.is_empty() || !self.disks.is_empty() {
+            self.broken = Some("others found, and something is left of those before".to_owned());
+        }
+        self.formed = false;
+        self.list.clear();
+    }
+
+    fn step(&mut self, step: &Step) {
+        match step {
+            Step::Wait => {}
+            Step::MakeJoiner(name) => {
+                self.make(name, Intent::Join);
+                let place = NAMES.iter().position(|it| **it == name.0);
+                self.used = place.map_or(self.used, |it| it + 1);
+            }
+            Step::AddLearner(name) => self.add(name),
+            Step::Promote(id) => {
+                let entry = self.list.iter_mut().find(|it| it.id == id.0).unwrap();
+                entry.learner = false;
+                let name = entry.name.clone();
+                if !self.is_up(&name) {
+                    self.broken = Some(format!("{name} votes and is not up"));
+                }
+            }
+            Step::Retire(name) => self.members.get_mut(name).unwrap().intent = Intent::Leave,
+            Step::MoveLeader(id) => self.leader = Some(id.0),
+            Step::Remove(id) => self.remove(id.0),
+            Step::DeletePod(name) => {
+                self.must_be_a_stranger(name);
+                self.lose_pod(name);
+            }
+            Step::Forget(name) => {
+                self.must_be_a_stranger(name);
+                self.members.remove(name);
+                self.disks.remove(name);
+            }
+        }
+    }
+
+    fn add(&mut self, name: &Name) {
+        if self.list.iter().any(|it| it.learner) {
+            self.broken = Some(format!("{name} is a second learner"));
+        }
+        if !self.voters().all(|it| self.is_up(&it.name)) {
+            self.broken = Some(format!("{name} is added beside a voter that is down"));
+        }
+        self.ids += 1;
+        self.list.push(Entry { id: self.ids, name: name.clone(), learner: true });
+    }
+
+    fn remove(&mut self, id: u64) {
+        let entry = self.list.iter().find(|it| it.id == id).unwrap().clone();
+        self.list.retain(|it| it.id != id);
+        if !entry.learner && !self.answers() {
+            self.broken = Some(format!("without {} there is no quorum", entry.name));
+        }
+        if self.leader == Some(id) {
+            self.broken = Some(format!("{} was removed while it led", entry.name));
+        }
+    }
+
+    fn must_be_a_stranger(&mut self, name: &Name) {
+        if self.list.iter().any(|it| it.name == *name) {
+            self.broken = Some(format!("{name} is still a member, and is cleared away"));
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! What was seen of a real cluster, beside this world. What takes a moment in reality takes none here, so the real one may
+//! be behind: a pod on its way out, a member that has not answered yet. It can never be ahead.
+
+use std::collections::BTreeSet;
+
+use quorate::etcd_cluster::plan::{Plan, Step};
+use quorate::etcd_cluster::seen::{
+    Etcd, Member, MemberId, Name, Pod, Reading, Registered, Seen, Volume,
+};
+
+use super::World;
+
+impl World {
+    /// What cannot be told apart from a moment's delay; nothing if all can.
+    pub(crate) fn differs(&self, real: &Seen) -> Option<String> {
+        let model = self.seen();
+        if model.wanted != real.wanted {
+            return Some(format!("wanted: {:?} instead of {:?}", real.wanted, model.wanted));
+        }
+        if model.record != real.record {
+            return Some(format!("record: {:?} instead of {:?}", real.record, model.record));
+        }
+        let names =
+            |it: &Seen| it.members.iter().map(|it| it.name.clone()).collect::<BTreeSet<_>>();
+        if names(&model) != names(real) {
+            return Some(format!("members: {:?} instead of {:?}", names(real), names(&model)));
+        }
+        let orphans = |it: &Seen| it.orphans.iter().cloned().collect::<BTreeSet<_>>();
+        if orphans(&model) != orphans(real) {
+            return Some(format!("orphans: {:?} instead of {:?}", real.orphans, model.orphans));
+        }
+        let members = real.members.iter().filter_map(|it| differing(model.member(&it.name)?, it));
+        members.chain(real.etcd.known().and_then(|etcd| self.answers_otherwise(etcd, real))).next()
+    }
+
+    /// What is still different when there was time enough for everything.
+    pub(crate) fn differs_at_rest(&self, real: &Seen) -> Option<String> {
+        if let Some(words) = self.differs(real) {
+            return Some(words);
+        }
+        let model = self.seen();
+        for member in &real.members {
+            let expected = model.member(&member.name)?;
+            if (expected.pod, expected.volume) != (member.pod, member.volume) {
+                return Some(format!("{member:?} instead of {expected:?}"));
+            }
+        }
+        let health = |it: &Seen| {
+            let list = it.etcd.known().map(|etcd| etcd.list.clone()).unwrap_or_default();
+            list.into_iter().map(|it| (it.name, it.healthy)).collect::<BTreeSet<_>>()
+        };
+        let (expected, found) = (health(&model), health(real));
+        (expected != found).then(|| format!("health: {found:?} instead of {expected:?}"))
+    }
+
+    fn answers_otherwise(&self, etcd: &Etcd, real: &Seen) -> Option<String> {
+        let is_going = |name: &Name| real.member(name).is_some_and(is_on_its_way_out);
+        if !self.answers() && !real.members.iter().any(is_on_its_way_out) {
+            return Some("etcd answers, and it should not".to_owned());
+        }
+        let listed: BTreeSet<_> =
+            etcd.list.iter().map(|it| (it.name.clone(), it.learner)).collect();
+        let expected: BTreeSet<_> =
+            self.list.iter().map(|it| (it.name.clone(), it.learner)).collect();
+        if listed != expected {
+            return Some(format!("etcd lists {listed:?} instead of {expected:?}"));
+        }
+        let ahead = |it: &&Registered| it.is_well() && !self.is_up(&it.name) && !is_going(&it.name);
+        let ahead = etcd.list.iter().find(ahead)?;
+        Some(format!("{} is well, and it should not be", ahead.name))
+    }
+
+    /// Who leads is for etcd to say.
+    pub(crate) fn led_as(mut self, real: &Seen) -> Self {
+        let leader = real.etcd.known().and_then(|etcd| name_of(etcd, etcd.leader?));
+        if let Some(id) = leader.and_then(|name| self.id_of(&name)) {
+            self.leader = Some(id);
+        }
+        self
+    }
+
+    /// A plan that was made for the real cluster, with this world's IDs; nothing if somebody in it is not known here.
+    pub(crate) fn translated(&self, plan: &Plan, real: &Seen) -> Option<Plan> {
+        let here = |id: MemberId| {
+            let name = real.etcd.known().and_then(|etcd| name_of(etcd, id))?;
+            self.id_of(&name).map(MemberId)
+        };
+        let step = match &plan.step {
+            Step::Promote(id) => Step::Promote(here(*id)?),
+            Step::MoveLeader(id) => Step::MoveLeader(here(*id)?),
+            Step::Remove(id) => Step::Remove(here(*id)?),
+            same @ (Step::Wait
+            | Step::MakeJoiner(_)
+            | Step::AddLearner(_)
+            | Step::Retire(_)
+            | Step::DeletePod(_)
+            | Step::Forget(_)) => same.clone(),
+        };
+        Some(Plan { step, ..plan.clone() })
+    }
+
+    fn id_of(&self, name: &Name) -> Option<u64> {
+        self.list.iter().find(|it| it.name == *name).map(|it| it.id)
+    }
+}
+
+fn name_of(etcd: &Etcd, id: MemberId) -> Option<Name> {
+    etcd.list.iter().find(|it| it.id == id).map(|it| it.name.clone())
+}
+
+fn is_on_its_way_out(member: &Member) -> bool {
+    member.pod == Reading::Known(Pod::Going)
+}
+
+fn differing(model: &Member, real: &Member) -> Option<String> {
+    let (Reading::Known(expected), Reading::Known(pod)) = (model.pod, real.pod) else {
+        return None;
+    };
+    let (Reading::Known(disk), Reading::Known(volume)) = (model.volume, real.volume) else {
+        return None;
+    };
+    let pod_is_late =
+        matches!((expected, pod), (Pod::None, Pod::Going) | (Pod::Refuses, Pod::Started));
+    let fine = model.intent == real.intent
+        && model.had_pod == real.had_pod
+        && (expected == pod || pod_is_late)
+        && (disk == volume || volume == Volume::Going)
+        && (model.stale == real.stale || pod != Pod::Started)
+        && (model.given_up || !real.given_up);
+    (!fine).then(|| format!("{real:?} instead of {model:?}"))
+}

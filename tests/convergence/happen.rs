@@ -1,0 +1,217 @@
+//! What happens in the world: faults, and what follows from them by itself.
+
+use quorate::api::told::Told;
+use quorate::etcd_cluster::seen::{Intent, Name, Record, quorum};
+
+use super::{Disk, Entry, Process, World};
+
+/// What can happen to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// A pod is deleted.
+    LosePod(Name),
+    /// A pod and its volume are deleted.
+    LoseDisk(Name),
+    /// Its data is wiped while it runs.
+    EmptyDisk(Name),
+    /// Every pod is deleted at once.
+    LoseAllPods,
+    /// An EtcdMember is deleted by hand, and its pod with it.
+    Unmake(Name),
+    /// The same, and its volume.
+    Erase(Name),
+    /// A learner strikes itself from the list, as etcd has been seen to do.
+    Vanish(Name),
+    /// A pod's node is lost: the pod is on its way out for ever, and nobody hears of it.
+    LoseNode(Name),
+    /// A node turns a pod away that it has taken before.
+    TurnAway(Name),
+    /// The user wants another size; none is sleep.
+    Edit(usize),
+    /// The user asks for what no node can give. What is made from now on does not start.
+    Spoil,
+    /// The user takes that back. What was made meanwhile does not start by itself.
+    Mend,
+    /// What was written down in the status is lost.
+    Forget,
+    /// Somebody writes by hand that a member shall go.
+    SendAway(Name),
+}
+
+impl World {
+    pub(crate) fn faults(&self) -> Vec<Fault> {
+        let mut faults = Vec::new();
+        for name in self.pods.keys() {
+            faults.push(Fault::LosePod(name.clone()));
+            faults.push(Fault::LoseDisk(name.clone()));
+            if self.is_up(name) {
+                faults.push(Fault::EmptyDisk(name.clone()));
+            }
+        }
+        for (name, process) in &self.pods {
+            if let Process::Running { .. } = process {
+                faults.push(Fault::LoseNode(name.clone()));
+                faults.push(Fault::TurnAway(name.clone()));
+            }
+        }
+        if self.pods.len() > 1 {
+            faults.push(Fault::LoseAllPods);
+        }
+        faults.push(if self.spoilt { Fault::Mend } else { Fault::Spoil });
+        if self.record.formed.is_some() {
+            faults.push(Fault::Forget);
+        }
+        for name in self.members.keys() {
+            faults.push(Fault::Unmake(name.clone()));
+            faults.push(Fault::Erase(name.clone()));
+        }
+        let learners = self.list.iter().filter(|it| it.learner);
+        faults.extend(learners.map(|it| Fault::Vanish(it.name.clone())));
+        let sizes = self.sizes.iter().filter(|it| **it != self.replicas);
+        faults.extend(sizes.map(|it| Fault::Edit(*it)));
+        faults
+    }
+
+    pub(crate) fn struck(&self, fault: &Fault) -> Self {
+        let mut after = self.clone();
+        match fault {
+            Fault::LosePod(name) => after.lose_pod(name),
+            Fault::LoseDisk(name) => {
+                after.lose_pod(name);
+                after.disks.remove(name);
+            }
+            Fault::EmptyDisk(name) => {
+                after.disks.insert(name.clone(), Disk::Empty);
+            }
+            Fault::LoseAllPods => {
+                for name in self.pods.keys() {
+                    after.lose_pod(name);
+                }
+            }
+            Fault::Unmake(name) => {
+                after.members.remove(name);
+                after.lose_pod(name);
+            }
+            Fault::Erase(name) => {
+                after.members.remove(name);
+                after.lose_pod(name);
+                after.disks.remove(name);
+            }
+            Fault::Vanish(name) => after.list.retain(|it| it.name != *name),
+            Fault::LoseNode(name) => {
+                after.pods.insert(name.clone(), Process::Lost);
+            }
+            Fault::TurnAway(name) => {
+                after.lose_pod(name);
+                after.pods.insert(name.clone(), Process::Ended);
+            }
+            Fault::Spoil => after.spoilt = true,
+            Fault::Mend => after.spoilt = false,
+            Fault::Forget => after.record = Record::default(),
+            Fault::Edit(size) => after.replicas = *size,
+            Fault::SendAway(name) => {
+                if let Some(object) = after.members.get_mut(name) {
+                    object.intent = Intent::Leave;
+                }
+            }
+        }
+        after.live();
+        after
+    }
+
+    pub(super) fn lose_pod(&mut self, name: &Name) {
+        self.pods.remove(name);
+        if !self.durable {
+            self.disks.remove(name);
+        }
+    }
+
+    /// The user sees that something is wrong with the spec.
+    pub(crate) fn mended(mut self) -> Self {
+        self.spoilt = false;
+        self
+    }
+
+    /// Time goes by: whoever is not up has been so for too long.
+    pub(crate) fn later(&self) -> Self {
+        let mut later = self.clone();
+        for (name, object) in &mut later.members {
+            object.given_up = !self.is_up(name);
+        }
+        later
+    }
+
+    /// What happens by itself until nothing more does.
+    pub(super) fn live(&mut self) {
+        loop {
+            let before = self.clone();
+            self.form();
+            for name in self.pods.keys().cloned().collect::<Vec<_>>() {
+                self.start(&name);
+            }
+            self.leader = self.elected();
+            for (name, object) in &mut self.members {
+                let up = matches!(self.pods.get(name), Some(Process::Running { .. }))
+                    && self.disks.get(name) == Some(&Disk::Log);
+                object.given_up &= !up;
+            }
+            if *self == before {
+                return;
+            }
+        }
+    }
+
+    /// Who leads: the same as before, if they can.
+    fn elected(&self) -> Option<u64> {
+        let up = |it: &&Entry| self.is_up(&it.name);
+        let before = self.voters().find(|it| Some(it.id) == self.leader && up(it));
+        let leads = before.or_else(|| self.voters().find(up));
+        leads.filter(|_| self.answers()).map(|it| it.id)
+    }
+
+    /// The agent of one pod, and etcd after it.
+    fn start(&mut self, name: &Name) {
+        let Some(Process::Running { how, ran }) = self.pods.get(name).copied() else { return };
+        if self.disks.get(name) == Some(&Disk::Log) {
+            self.pods.insert(name.clone(), Process::Running { how, ran: true });
+            return;
+        }
+        if how == Told::Return || ran {
+            self.pods.insert(name.clone(), Process::Refuses);
+            return;
+        }
+        // A founder that comes late begins with the same first entries as the others, and has nothing to forget.
+        let comes_late = how == Told::Found && self.formed;
+        let registered = self.list.iter().any(|it| it.name == *name);
+        if registered && (comes_late || self.answers()) {
+            self.disks.insert(name.clone(), Disk::Log);
+            self.pods.insert(name.clone(), Process::Running { how, ran: true });
+        }
+    }
+
+    /// Founders become a cluster when enough of them run, once.
+    fn form(&mut self) {
+        let founders = self.record.founders.clone();
+        let founds = |it: &&Name| {
+            matches!(self.pods.get(*it), Some(Process::Running { how: Told::Found, ran: false }))
+                && self.disks.get(*it) == Some(&Disk::Empty)
+        };
+        let ready: Vec<Name> = founders.iter().filter(founds).cloned().collect();
+        if founders.is_empty() || ready.len() < quorum(founders.len()) {
+            return;
+        }
+        if self.formed {
+            self.broken = Some(format!("a second cluster was founded by {ready:?}"));
+            return;
+        }
+        self.formed = true;
+        for name in &founders {
+            self.ids += 1;
+            self.list.push(Entry { id: self.ids, name: name.clone(), learner: false });
+        }
+        for name in ready {
+            self.disks.insert(name.clone(), Disk::Log);
+            self.pods.insert(name, Process::Running { how: Told::Found, ran: true });
+        }
+    }
+}

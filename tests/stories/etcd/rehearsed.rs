@@ -1,0 +1,217 @@
+//! An operator outside the cluster that dies at every moment of every deed, once at each, and is begun again each time.
+//!
+//! It is a build for tests: `src/ports/rehearsal.rs` says how it is asked to die. It looks after the story's namespace
+//! alone. What it sees and decides is kept as a diary, which the model of `tests/convergence` must be able to explain.
+
+use std::fs::{self, File};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use quorate::etcd_cluster::plan::deeds::Moment;
+use quorate::etcd_cluster::plan::{Chore, Step};
+use quorate_harness::etcd_cluster::{Cluster, small};
+use quorate_harness::{Disturbs, Story, tell};
+use serde_json::{Value, json};
+use tokio::process::{Child, Command};
+
+use super::{leader_and_follower, replaced, watched};
+use crate::installed::gone;
+
+/// Each death costs a lease.
+const PATIENCE: Duration = Duration::from_mins(8);
+/// What a process ends with that ended itself.
+const ABORTED: i32 = 6;
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "minutes; make stories-long tells it"]
+async fn whoever_dies_at_any_moment_of_any_deed_is_followed_by_one_who_ends_it() -> Result<()> {
+    tell("etcd-rehearsed", Disturbs::Everything, async |story| {
+        gone(story).await?;
+        let definitions = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("crds");
+        let definitions = definitions.to_str().context("a path that is no text")?;
+        story.admin.run(&["apply", "--filename", definitions]).await?;
+        let rehearsal = Rehearsal::begin(story)?;
+        let told = tokio::select! {
+            told = life(story, &rehearsal) => told,
+            error = rehearsal.goes_on(story) => Err(error),
+        };
+        let told = told.with_context(|| rehearsal.words());
+        let kinds = ["etcdclusters", "--all", "--timeout=60s"];
+        let cleared = story.kubectl(&[&["delete"], &kinds[..]].concat()).await;
+        let taken = story.admin.run(&["delete", "--filename", definitions]).await;
+        told.and(cleared.map(drop)).and(taken.map(drop))
+    })
+    .await
+}
+
+/// A life in which everything happens that a cluster can need.
+async fn life(story: &Story, rehearsal: &Rehearsal) -> Result<()> {
+    // Founders that no node takes are given up once the spec is put right.
+    let nowhere = json!({"placement": {"nodeSelector": {"example.com/no": "node"}}});
+    let anywhere = json!({"placement": null});
+    let cluster = story.make_cluster("main", &small(3, &nowhere)).await?;
+    rehearsal.reaches(story, "LetGo.untold").await?;
+    cluster.edit(&anywhere).await?;
+    cluster.comes(story, 3, PATIENCE).await.context("founding")?;
+    watched(&cluster, async |witnesses| {
+        // While nobody leads, nobody can keep the status true.
+        witnesses.watchman.be_lenient(true);
+        adopted(story, &cluster).await.context("a member whose object is deleted")?;
+        lost(story, &cluster).await.context("a member whose volume is lost")?;
+        led(story, &cluster).await.context("a leader that goes")?;
+        // A pod that was made from a bad spec is cleared away.
+        cluster.edit(&nowhere).await?;
+        let (_, follower) = leader_and_follower(&cluster).await?;
+        cluster.lose_pods(std::slice::from_ref(&follower)).await?;
+        made_again(story, &cluster, &follower).await?;
+        cluster.edit(&anywhere).await?;
+        cluster.comes(story, 3, PATIENCE).await.context("a bad spec taken back")?;
+        Ok(())
+    })
+    .await?;
+    cluster.edit(&json!({"replicas": 0})).await?;
+    rehearsal.reaches(story, "Sleep.untold").await?;
+    cluster.edit(&json!({"replicas": 3})).await?;
+    cluster.comes(story, 3, PATIENCE).await.context("waking")?;
+    rehearsal.is_complete()
+}
+
+async fn adopted(story: &Story, cluster: &Cluster) -> Result<()> {
+    let (_, follower) = leader_and_follower(cluster).await?;
+    story.kubectl(&["delete", "etcdmember", &follower]).await?;
+    made_again(story, cluster, &follower).await?;
+    cluster.comes(story, 3, PATIENCE).await.map(drop)
+}
+
+async fn lost(story: &Story, cluster: &Cluster) -> Result<()> {
+    let before = cluster.user.listed().await?;
+    let (_, follower) = leader_and_follower(cluster).await?;
+    cluster.lose_member(&follower).await?;
+    let lost = before.id_of(&follower).context("nobody was lost")?;
+    replaced(story, cluster, 3, lost).await.map(drop)
+}
+
+/// Somebody writes by hand that the leader shall go.
+async fn led(story: &Story, cluster: &Cluster) -> Result<()> {
+    let before = cluster.user.listed().await?;
+    let (leader, _) = leader_and_follower(cluster).await?;
+    let patch = r#"--patch={"spec":{"intent":"Leave"}}"#;
+    story.kubectl(&["patch", "etcdmember", &leader, "--type=merge", patch]).await?;
+    let goes = before.id_of(&leader).context("nobody goes")?;
+    replaced(story, cluster, 3, goes).await.map(drop)
+}
+
+/// Waits until a member has another pod than one on its way out.
+async fn made_again(story: &Story, cluster: &Cluster, member: &str) -> Result<()> {
+    story
+        .wait_until("a new pod", PATIENCE, async || match cluster.pod(member).await {
+            Ok(pod) if pod.metadata.deletion_timestamp.is_none() => Ok(()),
+            Ok(_) => Err("the old one is still there".to_owned()),
+            Err(error) => Err(format!("{error:#}")),
+        })
+        .await
+}
+
+/// A folder with a file for each moment that somebody died at, the diary, and the log.
+struct Rehearsal {
+    folder: PathBuf,
+}
+
+impl Rehearsal {
+    fn begin(story: &Story) -> Result<Self> {
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(&story.namespace);
+        fs::create_dir_all(&folder)?;
+        File::create(folder.join("diary"))?;
+        Ok(Self { folder })
+    }
+
+    /// Begins an operator, and another one whenever it has died as it was asked to. Comes back only if it ends otherwise.
+    async fn goes_on(&self, story: &Story) -> anyhow::Error {
+        loop {
+            let ended = match self.operator(story) {
+                Ok(mut operator) => operator.wait().await,
+                Err(error) => return error,
+            };
+            match ended {
+                Ok(status) if died_as_asked(status) => {}
+                Ok(status) => return anyhow::anyhow!("the operator ended with {status}"),
+                Err(error) => return error.into(),
+            }
+        }
+    }
+
+    fn operator(&self, story: &Story) -> Result<Child> {
+        let log = File::options().create(true).append(true).open(self.folder.join("log"))?;
+        let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
+        command
+            .env("KUBECONFIG", story.places.kubeconfig("admin"))
+            .env("QUORATE_REHEARSAL", &self.folder)
+            .args(["run", "--log-format=text", "--listen=127.0.0.1:0"])
+            .args(["--watch-namespace", &story.namespace, "--lease-namespace", &story.namespace])
+            .args(["--lease-duration=2s", "--renew-deadline=1500ms", "--retry-period=400ms"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .kill_on_drop(true);
+        Ok(command.spawn()?)
+    }
+
+    /// Waits until a moment is over: somebody has died at it, and somebody else has come since.
+    async fn reaches(&self, story: &Story, moment: &str) -> Result<()> {
+        let file = self.folder.join(moment);
+        story
+            .wait_until(&format!("the moment {moment}"), PATIENCE, async || {
+                if file.exists() { Ok(()) } else { Err("nobody has come to it".to_owned()) }
+            })
+            .await
+    }
+
+    /// Whether somebody has died at each moment of each deed.
+    fn is_complete(&self) -> Result<()> {
+        let deeds = Chore::WORDS.into_iter().chain(Step::WORDS);
+        let all = deeds.flat_map(|deed| Moment::ALL.map(|it| format!("{deed}.{}", it.word())));
+        let (done, left): (Vec<_>, Vec<_>) = all.partition(|it| self.folder.join(it).exists());
+        ensure!(left.is_empty(), "nobody has died at {}", left.join(", "));
+        println!("{} moments, a death at each", done.len());
+        self.keep_diary()
+    }
+
+    /// Copies the diary to where it is asked for, without what repeats.
+    fn keep_diary(&self) -> Result<()> {
+        let Some(path) = std::env::var_os("QUORATE_DIARY") else { return Ok(()) };
+        let text = fs::read_to_string(self.folder.join("diary"))?;
+        let mut lines: Vec<&str> = text.lines().collect();
+        lines.dedup_by_key(|line| page(line).ok());
+        ensure!(!lines.is_empty(), "the diary is empty");
+        fs::write(Path::new(&path), lines.join("\n") + "\n")?;
+        println!("{} pages in {}", lines.len(), Path::new(&path).display());
+        Ok(())
+    }
+
+    /// The end of the log.
+    fn words(&self) -> String {
+        let log = fs::read_to_string(self.folder.join("log")).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().rev().take(40).collect();
+        format!(
+            "the operator said last:\n{}",
+            lines.into_iter().rev().collect::<Vec<_>>().join("\n")
+        )
+    }
+}
+
+/// A page without the names that were free: they are others each time.
+fn page(line: &str) -> Result<Value> {
+    let mut page: Value = serde_json::from_str(line)?;
+    let Some(seen) = page.pointer_mut("/seen").and_then(Value::as_object_mut) else {
+        bail!("a page on which nothing was seen: {line}")
+    };
+    seen.remove("free_names");
+    Ok(page)
+}
+
+fn died_as_asked(status: ExitStatus) -> bool {
+    status.signal() == Some(ABORTED)
+}
