@@ -148,7 +148,7 @@ impl Visit<'_> {
             let nothing_differs = self.differences(&view.stock, &seen).is_empty()
                 && !keyring.must_look(&self.circle(&view.stock), self.now);
             if is_idle(&plan) && nothing_differs {
-                rehearsal::page(&json!({ "asked": false, "seen": seen, "plan": plan }));
+                self.note(false, &seen, &plan);
                 let kept = keyring.stuck(self.blueprint.uid).map(|it| it.to_string());
                 let tale =
                     Tale { look: &look, seen: &seen, plan: &plan, trouble: None, stuck: kept };
@@ -161,6 +161,13 @@ impl Visit<'_> {
             return Ok(Action::await_change());
         };
         Box::pin(self.act(stock)).await
+    }
+
+    /// A page for the diary, if one is kept.
+    fn note(&self, asked: bool, seen: &Seen, plan: &Plan) {
+        let cluster = self.blueprint.name;
+        let page = json!({ "cluster": cluster, "asked": asked, "seen": seen, "plan": plan });
+        rehearsal::page(&page);
     }
 
     async fn view(&self, stock: Stock) -> View {
@@ -215,7 +222,7 @@ impl Visit<'_> {
         let look = self.look(&view);
         let seen = look.seen();
         let plan = decide(&seen);
-        rehearsal::page(&json!({ "asked": true, "seen": seen, "plan": plan }));
+        self.note(true, &seen, &plan);
         let mut after = view.stock.clone();
         // A Secret that cannot be written holds up no member that has one.
         let done = self.carry_out(&view.lines, &seen, &plan, &mut after).await;

@@ -10,6 +10,7 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
+use k8s_openapi::api::core::v1::Pod;
 use quorate::etcd_cluster::plan::deeds::Moment;
 use quorate::etcd_cluster::plan::{Chore, Step};
 use quorate_harness::etcd_cluster::{Cluster, small};
@@ -22,6 +23,8 @@ use crate::installed::gone;
 
 /// Each death costs a lease.
 const PATIENCE: Duration = Duration::from_mins(8);
+/// More than the pause between two looks at a cluster that is well.
+const REST: Duration = Duration::from_secs(15);
 /// What a process ends with that ended itself.
 const ABORTED: i32 = 6;
 
@@ -35,7 +38,7 @@ async fn whoever_dies_at_any_moment_of_any_deed_is_followed_by_one_who_ends_it()
         story.admin.run(&["apply", "--filename", definitions]).await?;
         let rehearsal = Rehearsal::begin(story)?;
         let told = tokio::select! {
-            told = life(story, &rehearsal) => told,
+            told = lives(story, &rehearsal) => told,
             error = rehearsal.goes_on(story) => Err(error),
         };
         let told = told.with_context(|| rehearsal.words());
@@ -47,13 +50,22 @@ async fn whoever_dies_at_any_moment_of_any_deed_is_followed_by_one_who_ends_it()
     .await
 }
 
+/// Two lives: what happens once in a life is done by whoever comes after the first death in it, so the last moment of it is
+/// one of the second.
+async fn lives(story: &Story, rehearsal: &Rehearsal) -> Result<()> {
+    for name in ["first", "second"] {
+        life(story, name).await.context(name)?;
+    }
+    rehearsal.is_complete()
+}
+
 /// A life in which everything happens that a cluster can need.
-async fn life(story: &Story, rehearsal: &Rehearsal) -> Result<()> {
+async fn life(story: &Story, name: &str) -> Result<()> {
     // Founders that no node takes are given up once the spec is put right.
     let nowhere = json!({"placement": {"nodeSelector": {"example.com/no": "node"}}});
     let anywhere = json!({"placement": null});
-    let cluster = story.make_cluster("main", &small(3, &nowhere)).await?;
-    rehearsal.reaches(story, "LetGo.untold").await?;
+    let cluster = story.make_cluster(name, &small(3, &nowhere)).await?;
+    wait_for_a_node(story, &cluster, 3).await?;
     cluster.edit(&anywhere).await?;
     cluster.comes(story, 3, PATIENCE).await.context("founding")?;
     watched(&cluster, async |witnesses| {
@@ -73,10 +85,28 @@ async fn life(story: &Story, rehearsal: &Rehearsal) -> Result<()> {
     })
     .await?;
     cluster.edit(&json!({"replicas": 0})).await?;
-    rehearsal.reaches(story, "Sleep.untold").await?;
+    wait_for_a_node(story, &cluster, 0).await.context("sleep")?;
     cluster.edit(&json!({"replicas": 3})).await?;
     cluster.comes(story, 3, PATIENCE).await.context("waking")?;
-    rehearsal.is_complete()
+    // Whoever comes to rest writes that into the diary, too.
+    tokio::time::sleep(REST).await;
+    cluster.delete().await
+}
+
+/// Waits until there are so many pods, and all of them were let go.
+async fn wait_for_a_node(story: &Story, cluster: &Cluster, count: usize) -> Result<()> {
+    let is_gated = |pod: &Pod| {
+        let gates = pod.spec.as_ref().and_then(|spec| spec.scheduling_gates.as_ref());
+        gates.is_some_and(|gates| !gates.is_empty())
+    };
+    story
+        .wait_until("pods that nobody holds back", PATIENCE, async || {
+            let pods = cluster.pods().await.map_err(|error| format!("{error:#}"))?;
+            let gated = pods.iter().filter(|pod| is_gated(pod)).count();
+            let words = format!("{} pods, {gated} of them are held back", pods.len());
+            if pods.len() == count && gated == 0 { Ok(()) } else { Err(words) }
+        })
+        .await
 }
 
 async fn adopted(story: &Story, cluster: &Cluster) -> Result<()> {
@@ -157,16 +187,6 @@ impl Rehearsal {
             .stderr(log)
             .kill_on_drop(true);
         Ok(command.spawn()?)
-    }
-
-    /// Waits until a moment is over: somebody has died at it, and somebody else has come since.
-    async fn reaches(&self, story: &Story, moment: &str) -> Result<()> {
-        let file = self.folder.join(moment);
-        story
-            .wait_until(&format!("the moment {moment}"), PATIENCE, async || {
-                if file.exists() { Ok(()) } else { Err("nobody has come to it".to_owned()) }
-            })
-            .await
     }
 
     /// Whether somebody has died at each moment of each deed.
