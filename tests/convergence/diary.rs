@@ -4,6 +4,7 @@
 
 use std::collections::HashSet;
 
+use quorate::etcd_cluster::decide::decide;
 use quorate::etcd_cluster::plan::Plan;
 use quorate::etcd_cluster::seen::{Name, Pod, Reading, Seen};
 use serde::Deserialize;
@@ -44,6 +45,10 @@ fn told(pages: &[Page]) -> Result<usize, String> {
     let mut before: Option<&Page> = None;
     let mut happened = 0;
     for (number, page) in pages.iter().enumerate().filter(|(_, page)| page.asked) {
+        assert_eq!(decide(&page.seen), page.plan, "page {number} is decided otherwise today");
+        if let Some(before) = before {
+            unbroken(&ways, before).map_err(|words| format!("page {number}: {words}"))?;
+        }
         let (next, faults) = explained(&follow(&ways, before), &page.seen)
             .map_err(|words| format!("page {number}: {words}\n{:?}", page.seen))?;
         happened += faults;
@@ -55,6 +60,16 @@ fn told(pages: &[Page]) -> Result<usize, String> {
     let differs: Vec<String> =
         ends.iter().filter_map(|it| it.differs_at_rest(&last.seen)).collect();
     if differs.len() == ends.len() { Err(format!("the end: {differs:?}")) } else { Ok(happened) }
+}
+
+/// Whether a plan is safe in at least one of the worlds that it may have been made in.
+fn unbroken(ways: &HashSet<World>, page: &Page) -> Result<(), String> {
+    let after = |it: &World| {
+        let plan = it.translated(&page.plan, &page.seen)?;
+        it.clone().led_as(&page.seen).after(&plan, usize::MAX).broken
+    };
+    let broken: Vec<String> = ways.iter().filter_map(after).collect();
+    if broken.len() == ways.len() { Err(broken.join("; ")) } else { Ok(()) }
 }
 
 /// Every world that a plan may have left, whether it was carried out to its end or not.

@@ -6,9 +6,12 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::Tale;
 use crate::etcd_cluster::compose::pod::{etcd, state};
+use crate::etcd_cluster::heard::Voice;
 use crate::etcd_cluster::plan::Because;
 use crate::etcd_cluster::seen::{self, Name, Reading, quorum};
 
+/// What members say whose data differs.
+const CORRUPT: &str = "corrupt cluster";
 /// The longest sentence that a status holds.
 const MOST: usize = 1000;
 
@@ -116,6 +119,13 @@ fn retained(tale: &Tale<'_>) -> String {
 }
 
 fn quorum_lost(tale: &Tale<'_>) -> String {
+    let refuses = |it: &Voice| it.silence.as_deref().is_some_and(|it| it.contains(CORRUPT));
+    if tale.look.heard.voices.values().any(|it| it.standing.is_some() && refuses(it)) {
+        return "etcd has raised the alarm CORRUPT: members have different data, and nobody is answered until a person has decided which \
+                copy is right. Nothing is touched. Keep all volumes, compare the members with `etcdctl endpoint hashkv`, and end the alarm \
+                with `etcdctl alarm disarm`."
+            .to_owned();
+    }
     let voters = tale.seen.members.iter().filter(|it| it.intent != seen::Intent::Leave).count();
     format!(
         "{} of {voters} members answer, and {} must agree. Nothing is removed or replaced meanwhile. Members come back by themselves when \
