@@ -54,8 +54,9 @@ impl World {
     }
 
     fn answers_otherwise(&self, etcd: &Etcd, real: &Seen) -> Option<String> {
-        let is_going = |name: &Name| real.member(name).is_some_and(is_on_its_way_out);
-        if !self.answers() && !real.members.iter().any(is_on_its_way_out) {
+        // The pod of one whose object was deleted goes a moment later.
+        let is_going = |name: &Name| real.member(name).is_none_or(is_on_its_way_out);
+        if !self.answers() && !self.list.iter().any(|it| is_going(&it.name)) {
             return Some("etcd answers, and it should not".to_owned());
         }
         let listed: BTreeSet<_> =

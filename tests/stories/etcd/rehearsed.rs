@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
 use quorate::etcd_cluster::plan::deeds::Moment;
 use quorate::etcd_cluster::plan::{Chore, Step};
 use quorate_harness::etcd_cluster::{Cluster, small};
@@ -77,8 +78,9 @@ async fn life(story: &Story, name: &str) -> Result<()> {
         // A pod that was made from a bad spec is cleared away.
         cluster.edit(&nowhere).await?;
         let (_, follower) = leader_and_follower(&cluster).await?;
+        let pod = cluster.pod(&follower).await?.uid();
         cluster.lose_pods(std::slice::from_ref(&follower)).await?;
-        made_again(story, &cluster, &follower).await?;
+        made_again(story, &cluster, &follower, pod).await?;
         cluster.edit(&anywhere).await?;
         cluster.comes(story, 3, PATIENCE).await.context("a bad spec taken back")?;
         Ok(())
@@ -111,8 +113,9 @@ async fn wait_for_a_node(story: &Story, cluster: &Cluster, count: usize) -> Resu
 
 async fn adopted(story: &Story, cluster: &Cluster) -> Result<()> {
     let (_, follower) = leader_and_follower(cluster).await?;
+    let pod = cluster.pod(&follower).await?.uid();
     story.kubectl(&["delete", "etcdmember", &follower]).await?;
-    made_again(story, cluster, &follower).await?;
+    made_again(story, cluster, &follower, pod).await?;
     cluster.comes(story, 3, PATIENCE).await.map(drop)
 }
 
@@ -134,11 +137,16 @@ async fn led(story: &Story, cluster: &Cluster) -> Result<()> {
     replaced(story, cluster, 3, goes).await.map(drop)
 }
 
-/// Waits until a member has another pod than one on its way out.
-async fn made_again(story: &Story, cluster: &Cluster, member: &str) -> Result<()> {
+/// Waits until a member has another pod than before.
+async fn made_again(
+    story: &Story,
+    cluster: &Cluster,
+    member: &str,
+    before: Option<String>,
+) -> Result<()> {
     story
         .wait_until("a new pod", PATIENCE, async || match cluster.pod(member).await {
-            Ok(pod) if pod.metadata.deletion_timestamp.is_none() => Ok(()),
+            Ok(pod) if pod.uid() != before => Ok(()),
             Ok(_) => Err("the old one is still there".to_owned()),
             Err(error) => Err(format!("{error:#}")),
         })
