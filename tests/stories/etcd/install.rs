@@ -15,7 +15,7 @@ use quorate_harness::etcd_cluster::{Cluster, small};
 use quorate_harness::{Disturbs, Story, catalog, pods};
 use serde_json::json;
 
-use super::{COMES, SAYS, watched, with_operator};
+use super::{COMES, SAYS, watched, with_operator, writes_go_on};
 
 const RUNS: Duration = Duration::from_secs(90);
 
@@ -54,9 +54,10 @@ async fn comes_up_and_serves(
     let spec = small(replicas, &json!({"version": version, "deletionPolicy": "Delete"}));
     let cluster = story.make_cluster(name, &spec).await?;
     let mut listed = None;
-    watched(&cluster, async |_| {
+    watched(&cluster, async |witnesses| {
         listed = Some(cluster.comes(story, usize::try_from(replicas)?, COMES).await?);
-        Ok(())
+        // One member comes faster than a watchman looks.
+        writes_go_on(story, witnesses).await
     })
     .await?;
     let listed = listed.context("nobody is listed")?;
