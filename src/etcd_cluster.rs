@@ -1,8 +1,8 @@
-//! The wing that runs etcd clusters: it founds them, lets members join and leave, and heals them.
+//! The wing that runs etcd clusters: it founds them, lets members join and leave, heals and changes them.
 //!
 //! ```text
 //!   control: watches --> observe --Stock, Heard--> compose --Seen--> decide --Plan--> act --> status --> report
-//!                                    decide: hold > form > sleep > leave > join > heal > scale
+//!                                    decide: hold > form > sleep > leave > join > heal > roll > scale
 //!                                    render, identity, furnish, keyring: what members are made of
 //! ```
 //!
@@ -15,6 +15,7 @@ mod control;
 pub mod decide;
 mod furnish;
 mod heard;
+mod hop;
 mod identity;
 mod keyring;
 mod observe;

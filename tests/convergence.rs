@@ -121,6 +121,8 @@ fn rested(world: &World, because: Because) -> Result<(), String> {
         Because::Well | Because::Asleep => world.is_as_wanted(),
         // It is true only where the faults themselves took too much.
         Because::QuorumLost => world.has_lost_its_quorum(),
+        // The only copy is in the memory of the only member.
+        Because::RollingBlocked => world.has_one_copy_in_memory(),
         Because::Paused
         | Because::FoundersLost
         | Because::VolumesRetained
@@ -135,6 +137,9 @@ fn rested(world: &World, because: Because) -> Result<(), String> {
         | Because::JoinFailed
         | Because::MemberLost
         | Because::MemberLostBlocked
+        | Because::Rolling
+        | Because::Settling
+        | Because::Unreachable
         | Because::TooFew
         | Because::TooMany
         | Because::MemberUnwell => false,
@@ -232,7 +237,9 @@ fn every_deed_is_done_somewhere_and_has_its_word() {
 fn every_fault_can_happen_somewhere() {
     let world = settled();
     let names: Vec<String> = world.faults().iter().map(|it| format!("{it:?}")).collect();
-    for word in ["LosePod", "LoseDisk", "EmptyDisk", "LoseAllPods", "Unmake", "Erase", "Edit"] {
+    for word in
+        ["LosePod", "LoseDisk", "EmptyDisk", "LoseAllPods", "Unmake", "Erase", "Edit", "Change"]
+    {
         assert!(names.iter().any(|it| it.starts_with(word)), "{word} is not in {names:?}");
     }
     assert!(matches!(world.faults().first(), Some(Fault::LosePod(_))));

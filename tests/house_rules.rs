@@ -48,6 +48,7 @@ const PURE: &[&str] = &[
     "etcd_cluster/decide",
     "etcd_cluster/furnish",
     "etcd_cluster/heard",
+    "etcd_cluster/hop",
     "etcd_cluster/identity/authorities",
     "etcd_cluster/identity/binding",
     "etcd_cluster/identity/keys",

@@ -59,6 +59,8 @@ pub const AVAILABLE: &str = "Available";
 pub const HEALTHY: &str = "Healthy";
 /// Members come or go because another number is wanted.
 pub const SCALING: &str = "Scaling";
+/// Members are made anew, one after the other, because they should be different.
+pub const UPGRADING: &str = "Upgrading";
 /// A member is being brought back or replaced.
 pub const RECOVERING: &str = "Recovering";
 /// Certificates are there, and good for a while.

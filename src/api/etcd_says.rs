@@ -13,6 +13,8 @@ pub struct Standing {
     pub leader: u64,
     /// The etcd release that it runs.
     pub version: String,
+    /// The release whose form its data has; nothing before 3.6.
+    pub storage_version: String,
     /// Whether it only listens.
     pub is_learner: bool,
     /// How far its log goes.

@@ -12,25 +12,32 @@ use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::ResourceExt;
 
 use super::heard::{Council, Heard, named_in};
+use super::hop::Way;
 use super::render::Blueprint;
 use super::seen::{
-    ClusterId, Etcd, Intent, Member, MemberId, Name, Pod, Reading, Record, Registered, Seen,
+    ClusterId, Etcd, Intent, Made, Member, MemberId, Name, Pod, Reading, Record, Registered, Seen,
     Volume, Wanted,
 };
 use super::stock::{Stock, name_of};
 use crate::api::etcd_cluster::v1::Medium;
 use crate::api::etcd_cluster::v1::status::{EtcdClusterStatus, Founding};
 use crate::api::etcd_member::{self, EtcdMember};
+use crate::api::etcd_says::Alarm;
 use crate::api::plain::is_true;
 
 /// A learner so many entries behind votes without being a burden.
 const NEAR_ENOUGH: u64 = 1000;
+
+/// etcd's word for a file that has reached its quota.
+const NO_SPACE: &str = "NOSPACE";
 
 /// What one look is made of.
 pub(crate) struct Look<'a> {
     pub(crate) blueprint: &'a Blueprint<'a>,
     pub(crate) stock: &'a Stock,
     pub(crate) heard: &'a Heard,
+    /// Which release it is on its way to.
+    pub(crate) way: Way,
     pub(crate) now: Timestamp,
     /// Since when this process looks. For what was before, nobody can say that it lasted.
     pub(crate) since: Timestamp,
@@ -41,12 +48,13 @@ pub(crate) struct Look<'a> {
 impl Look<'_> {
     /// One look.
     pub(crate) fn seen(&self) -> Seen {
-        let Self { blueprint, stock, heard, now: _, since: _, names } = self;
+        let Self { blueprint, stock, heard, way: _, now: _, since: _, names } = self;
         let spec = blueprint.spec;
         let wanted = Wanted {
             replicas: usize::from(spec.replicas),
             paused: spec.paused,
             durable: spec.storage.medium == Medium::Disk,
+            course: self.way.course(),
         };
         let is_free = |name: &&Name| {
             stock.member(name).is_none() && stock.pod(name).is_none() && stock.claim(name).is_none()
@@ -87,21 +95,29 @@ impl Look<'_> {
             Some(claim) if claim.metadata.deletion_timestamp.is_some() => Volume::Going,
             Some(_) => Volume::There,
         };
+        let differs = pod.is_some_and(|pod| pod::differs(self.blueprint, &name, pod));
+        // Who is heard runs, whatever the kubelet has told so far. Who has run and does not now comes back by itself.
+        let attempts = self.blueprint.spec.repair.recreate_attempts;
+        let cannot_run = self.heard.standing(&name).is_none()
+            && pod.is_some_and(|pod| !pod::has_run(pod) || pod::crashes(pod, attempts));
+        let made = match (differs, cannot_run) {
+            (false, _) => Made::AsWanted,
+            (true, true) => Made::Stale,
+            (true, false) => Made::Outdated,
+        };
         Some(Member {
             intent,
             had_pod: is_true(&object.spec.started),
             pod: Reading::Known(pod.map_or(Pod::None, pod::state)),
             volume: Reading::Known(volume),
-            // Who is heard has run, whatever the kubelet has told so far.
-            stale: self.heard.standing(&name).is_none()
-                && pod.is_some_and(|pod| pod::is_stale(self.blueprint, &name, pod)),
+            made,
             given_up: health::is_given_up(self, object, pod),
             name,
         })
     }
 
     fn etcd(&self, council: &Council) -> Etcd {
-        let Council { spokesman: _, cluster, leader, list, alarms: _, revision: _ } = council;
+        let Council { spokesman: _, cluster, leader, list, alarms, revision: _ } = council;
         let entry = |it: &crate::api::etcd_says::Listed| {
             let ours = |name: &Name| it.peer_urls.contains(&self.blueprint.peer_url(name));
             let named = it.peer_urls.iter().find_map(|url| named_in(url)).filter(ours);
@@ -118,7 +134,15 @@ impl Look<'_> {
             cluster: ClusterId(*cluster),
             leader: (*leader != 0).then_some(MemberId(*leader)),
             list: list.iter().map(entry).collect(),
+            alarmed: alarms.iter().any(|it| self.is_grave(it)),
         }
+    }
+
+    /// Whether an alarm forbids to disturb anybody. Without space a new release must not come in; but more space for
+    /// etcd may need a restart.
+    fn is_grave(&self, alarm: &Alarm) -> bool {
+        let changes_release = self.way.runs.is_some_and(|it| it != self.way.now());
+        alarm.word != NO_SPACE || changes_release
     }
 
     /// Whether a member answers as it should. An answer under its name from somebody else is none of its.

@@ -13,6 +13,7 @@ use futures::{FutureExt, Stream, StreamExt};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::ResourceExt;
 use kube::core::NamespaceResourceScope;
 use kube::runtime::controller::{self, Action};
 use kube::runtime::events::{Recorder, Reporter};
@@ -21,10 +22,10 @@ use kube::runtime::{Config as Pace, Controller, WatchStreamExt, watcher};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 
+use super::compose::uid;
 use super::identity::lifetimes::Lifetimes;
 use super::keyring::Keyring;
 use super::observe::{Shelves, belongs_to};
-use super::render::Blueprint;
 use crate::api::etcd_cluster::v1::EtcdCluster;
 use crate::api::etcd_member::EtcdMember;
 use crate::api::names;
@@ -161,9 +162,10 @@ impl Scope {
 
 impl Context {
     /// Forgets a cluster that is gone.
-    fn forget(&self, blueprint: &Blueprint<'_>) {
-        self.keyring.forget(blueprint.uid);
-        self.metrics.etcd_clusters.gone(blueprint.namespace, blueprint.name);
+    fn forget(&self, cluster: &EtcdCluster) {
+        self.keyring.forget(&uid(cluster));
+        let namespace = cluster.namespace().unwrap_or_default();
+        self.metrics.etcd_clusters.gone(&namespace, &cluster.name_any());
     }
 
     /// Whether the watches have told everything once.

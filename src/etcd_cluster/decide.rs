@@ -1,7 +1,8 @@
 //! What to do next about a cluster. The order of the ladder is the policy, and reads as one: who is
 //! paused is left alone; a cluster is formed before anything else; who shall sleep sleeps; nobody acts
 //! without a quorum; who goes has gone before another comes; who comes has come before anybody is given
-//! up; and only a cluster that is well changes its size.
+//! up; only a cluster that is well changes its size; and one of the right size changes what its members
+//! are, one after the other.
 //! Comes in: `Seen`. Goes out: a `Plan`. May touch: nothing; pure.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
@@ -10,10 +11,11 @@ mod heal;
 mod join;
 mod leave;
 mod pods;
+mod roll;
 mod scale;
 
 use super::plan::{Because, Plan, Step};
-use super::seen::{Etcd, Reading, Seen};
+use super::seen::{Course, Etcd, Reading, Seen};
 
 /// What a rule says.
 type Said = Option<(Step, Because)>;
@@ -21,8 +23,16 @@ type Said = Option<(Step, Because)>;
 type Rule = fn(&Seen, &Etcd) -> Said;
 
 /// The first that speaks is heard.
-const LADDER: [Rule; 7] =
-    [leave::rule, join::rule, strangers, heal::rule, join::waiting, leave::blocked, scale::rule];
+const LADDER: [Rule; 8] = [
+    leave::rule,
+    join::rule,
+    strangers,
+    heal::rule,
+    join::waiting,
+    leave::blocked,
+    scale::rule,
+    roll::rule,
+];
 
 /// Decides one pass.
 #[must_use]
@@ -40,17 +50,25 @@ pub fn decide(seen: &Seen) -> Plan {
     let (step, because) = match &seen.etcd {
         Reading::Unknown => wait(Because::QuorumLost),
         Reading::Known(etcd) if etcd.cluster != formed => wait(Because::ForeignCluster),
-        Reading::Known(etcd) => {
-            LADDER.iter().find_map(|rule| rule(seen, etcd)).unwrap_or_else(|| wait(rest(etcd)))
-        }
+        Reading::Known(etcd) => LADDER
+            .iter()
+            .find_map(|rule| rule(seen, etcd))
+            .unwrap_or_else(|| wait(rest(seen, etcd))),
     };
     // Pods come back whatever else is the case: without them nothing gets better.
     Plan { chores: pods::chores(seen), step, because }
 }
 
 /// What is the case when no rule speaks.
-fn rest(etcd: &Etcd) -> Because {
-    if etcd.all_voters_are_well() { Because::Well } else { Because::MemberUnwell }
+fn rest(seen: &Seen, etcd: &Etcd) -> Because {
+    if !etcd.all_voters_are_well() {
+        return Because::MemberUnwell;
+    }
+    match seen.wanted.course {
+        Course::Reached => Because::Well,
+        Course::Further => Because::Settling,
+        Course::NoWay => Because::Unreachable,
+    }
 }
 
 /// Whoever etcd lists and nobody here knows. If they are well, somebody brought them in, and a person

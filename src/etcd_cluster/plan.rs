@@ -79,6 +79,9 @@ pub enum Step {
     /// Strike a member from etcd's list, by its ID: a name could be another's by now. Before: the rest
     /// can agree without it.
     Remove(MemberId),
+    /// Delete the pod of a member that runs as it was made once; it comes back on its volume, as it is made now.
+    /// Before: every other voter is well, or it is down itself. Again it does the same.
+    Restart(Name),
     /// Delete the pod of a member that etcd does not know any more.
     DeletePod(Name),
     /// Delete what is left of a member that has no pod any more: its EtcdMember, and its volume if the
@@ -121,6 +124,14 @@ pub enum Because {
     MemberLost,
     /// A member has lost its data, and the others cannot do without it.
     MemberLostBlocked,
+    /// Members are made anew, one after the other, because they should be different.
+    Rolling,
+    /// Members should be made anew, and it would not be safe now.
+    RollingBlocked,
+    /// All members run a new release, and their data is not of its form yet.
+    Settling,
+    /// There is no way from the release that runs to the one that is asked for: a person is needed.
+    Unreachable,
     /// There are fewer members than are wanted.
     TooFew,
     /// There are more members than are wanted.
@@ -152,6 +163,10 @@ impl Because {
             Self::JoinFailed => "JoinFailed",
             Self::MemberLost => "MemberLost",
             Self::MemberLostBlocked => "MemberLostBlocked",
+            Self::Rolling => "Rolling",
+            Self::RollingBlocked => "RollingBlocked",
+            Self::Settling => "Settling",
+            Self::Unreachable => "VersionUnreachable",
             Self::TooFew => "TooFew",
             Self::TooMany => "TooMany",
             Self::MemberUnwell => "MemberUnwell",
@@ -172,6 +187,8 @@ impl Because {
             | Self::JoinFailed
             | Self::MemberLost
             | Self::MemberLostBlocked
+            | Self::RollingBlocked
+            | Self::Unreachable
             | Self::MemberUnwell => true,
             Self::Paused
             | Self::PredecessorThere
@@ -180,6 +197,8 @@ impl Because {
             | Self::Forming
             | Self::Leaving
             | Self::Joining
+            | Self::Rolling
+            | Self::Settling
             | Self::TooFew
             | Self::TooMany
             | Self::Well => false,
@@ -190,7 +209,10 @@ impl Because {
     #[must_use]
     pub const fn needs_a_person(self) -> bool {
         match self {
-            Self::VolumesRetained | Self::ForeignCluster | Self::ForeignMember => true,
+            Self::VolumesRetained
+            | Self::ForeignCluster
+            | Self::ForeignMember
+            | Self::Unreachable => true,
             Self::Paused
             | Self::PredecessorThere
             | Self::Asleep
@@ -204,6 +226,9 @@ impl Because {
             | Self::JoinFailed
             | Self::MemberLost
             | Self::MemberLostBlocked
+            | Self::Rolling
+            | Self::RollingBlocked
+            | Self::Settling
             | Self::TooFew
             | Self::TooMany
             | Self::MemberUnwell

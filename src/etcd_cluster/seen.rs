@@ -75,6 +75,19 @@ pub struct Wanted {
     pub paused: bool,
     /// Whether data survives the end of a pod.
     pub durable: bool,
+    /// How far it is to the release that is asked for.
+    pub course: Course,
+}
+
+/// How far it is to the release that is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Course {
+    /// It is what is brought in now.
+    Reached,
+    /// It comes after what is brought in now.
+    Further,
+    /// There is no way from what runs.
+    NoWay,
 }
 
 /// What is never decided twice.
@@ -114,10 +127,21 @@ pub struct Member {
     pub pod: Reading<Pod>,
     /// Its volume.
     pub volume: Reading<Volume>,
-    /// Whether its pod has not run yet and was made from another spec than there is now.
-    pub stale: bool,
+    /// Whether its pod is as it would be made now.
+    pub made: Made,
     /// Whether it has been unwell for longer than the user puts up with.
     pub given_up: bool,
+}
+
+/// What a member's pod was made from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Made {
+    /// The spec that there is now; or there is none.
+    AsWanted,
+    /// Another spec, and etcd does not run in it.
+    Stale,
+    /// Another spec, and etcd runs in it.
+    Outdated,
 }
 
 /// A member's pod.
@@ -157,6 +181,8 @@ pub struct Etcd {
     pub leader: Option<MemberId>,
     /// Its list of members.
     pub list: Vec<Registered>,
+    /// Whether any member has raised an alarm.
+    pub alarmed: bool,
 }
 
 /// A member as etcd lists it.
@@ -174,6 +200,18 @@ pub struct Registered {
 }
 
 impl Member {
+    /// Whether its pod was made from another spec than there is now, and etcd does not run in it.
+    #[must_use]
+    pub fn is_stale(&self) -> bool {
+        self.made == Made::Stale
+    }
+
+    /// Whether etcd runs in a pod that was made from another spec than there is now.
+    #[must_use]
+    pub fn is_outdated(&self) -> bool {
+        self.made == Made::Outdated
+    }
+
     /// Whether its data is gone for good. What is on its way out is not gone yet, and what is not known
     /// is not gone at all.
     #[must_use]

@@ -17,14 +17,19 @@ pub(crate) use words::story;
 
 use super::compose::Look;
 use super::plan::{Because, Plan};
-use super::seen::{Reading, Seen};
+use super::seen::{Made, Member, Pod, Reading, Seen};
 use crate::api::etcd_cluster::v1::status::{
     EtcdClusterStatus, MemberRole, MemberStatus, PlanStatus,
 };
+use crate::api::etcd_says::Standing;
+use crate::api::etcd_version::{Minor, Release};
 use crate::api::field::Field;
 use crate::api::names;
 use crate::api::pod::LocalRef;
 use crate::etcd_cluster::render::tune;
+
+/// The first minor version that says which form its data has.
+const FORMS: Minor = Minor { major: 3, minor: 6 };
 
 /// What one pass knows in the end.
 pub(crate) struct Tale<'a> {
@@ -48,18 +53,24 @@ pub(crate) fn cluster(tale: &Tale<'_>) -> EtcdClusterStatus {
         it.healthy.known() == Some(&true) && it.role.known() != Some(&MemberRole::Learner)
     });
     let count = |it: usize| Field::Known(i32::try_from(it).unwrap_or(i32::MAX));
-    let versions = members.iter().filter_map(|it| it.version.known());
-    let oldest = versions.min_by_key(|it| release(it.as_str())).cloned();
+    let way = look.way;
+    let next = way.next(is_settled(tale));
+    // Before a step begins nobody has taken it.
+    let updated = if next == blueprint.spec.version { updated(seen).count() } else { 0 };
     let urls = seen.members.iter().map(|it| blueprint.client_url(&it.name).into());
     let formed = seen.record.formed.is_some();
     EtcdClusterStatus {
         observed_generation: stock.cluster.metadata.generation.into(),
         cluster_id: before.cluster_id.clone(),
         founding: before.founding.clone(),
-        current_version: oldest.map_or_else(|| before.current_version.clone(), Field::Known),
-        target_version: Field::Known(blueprint.spec.version.to_string().into()),
+        current_version: way.runs.map_or_else(
+            || before.current_version.clone(),
+            |it| Field::Known(it.to_string().into()),
+        ),
+        target_version: Field::Known(next.to_string().into()),
         replicas: count(seen.members.len()),
         ready_replicas: count(well.count()),
+        updated_members: count(updated),
         selector: Field::Known(format!("{}={}", names::CLUSTER_LABEL, blueprint.name).into()),
         leader: leader(tale).into(),
         endpoints: Field::Known(urls.collect()),
@@ -79,6 +90,21 @@ pub(crate) fn cluster(tale: &Tale<'_>) -> EtcdClusterStatus {
     }
 }
 
+/// Whether the data of all who run the oldest release has its form. Before 3.6 there was nothing to tell forms apart.
+pub(super) fn is_settled(tale: &Tale<'_>) -> bool {
+    let standings = tale.look.heard.voices.values().filter_map(|it| it.standing.as_ref());
+    let releases =
+        |it: &Standing| (Release::parse(&it.version), Release::parse(&it.storage_version));
+    let all: Vec<_> = standings.map(releases).collect();
+    let Some(oldest) = all.iter().filter_map(|(runs, _)| *runs).min() else { return false };
+    let has_form = |(runs, form): &(Option<Release>, Option<Release>)| match (runs, form) {
+        (Some(runs), _) if runs.minor() != oldest.minor() || runs.minor() < FORMS => true,
+        (Some(runs), Some(form)) => runs.minor() == form.minor(),
+        (Some(_) | None, None) | (None, Some(_)) => false,
+    };
+    all.iter().all(has_form)
+}
+
 fn binding(cluster: &str) -> Field<LocalRef> {
     Field::Known(LocalRef { name: Field::Known(names::client_secret(cluster).into()) })
 }
@@ -89,9 +115,10 @@ fn leader(tale: &Tale<'_>) -> Option<crate::api::texts::ObjectName> {
     Some(leads.name.0.as_str().into())
 }
 
-/// A version as it is ordered.
-fn release(version: &str) -> Vec<u32> {
-    version.split('.').map(|part| part.parse().unwrap_or(0)).collect()
+/// Those who run as they would be made now.
+pub(super) fn updated(seen: &Seen) -> impl Iterator<Item = &Member> {
+    let runs = |it: &&Member| it.made == Made::AsWanted && it.pod == Reading::Known(Pod::Started);
+    seen.staying().filter(runs)
 }
 
 /// The revision beyond which a restore must go: rounded up, so that it changes seldom and is never too small.

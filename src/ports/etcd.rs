@@ -146,6 +146,7 @@ impl Line {
             member: header.member_id(),
             leader: told.leader(),
             version: told.version().to_owned(),
+            storage_version: told.storage_version().to_owned(),
             is_learner: told.is_learner(),
             raft_index: told.raft_index(),
             applied_index: told.raft_applied_index(),

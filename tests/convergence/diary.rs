@@ -17,7 +17,7 @@ const CLUSTERS: [&str; 2] = ["first", "second"];
 /// More things than ever happened between two looks.
 const MOST_FAULTS: usize = 2;
 /// A real cluster can be thought of in a few ways at once, never in so many.
-const MOST_WAYS: usize = 20_000;
+const MOST_WAYS: usize = 100_000;
 
 #[derive(Clone, Deserialize)]
 struct Page {
@@ -85,9 +85,10 @@ fn follow(ways: &HashSet<World>, before: Option<&Page>) -> HashSet<World> {
     edited(&after)
 }
 
-/// The user may have edited what pods are made of: nobody sees that before the next one is made.
+/// The user may have edited what pods are made of: nobody sees whether that is good before the next one is made.
 fn edited(ways: &HashSet<World>) -> HashSet<World> {
-    let all = ways.iter().flat_map(|it| [&Fault::Spoil, &Fault::Mend].map(|edit| it.struck(edit)));
+    let changed = ways.iter().flat_map(|it| [it.clone(), it.struck(&Fault::Change)]);
+    let all = changed.flat_map(|it| [&Fault::Spoil, &Fault::Mend].map(|edit| it.struck(edit)));
     all.collect()
 }
 
@@ -124,8 +125,8 @@ fn the_model_can_tell_what_a_real_cluster_did() {
         }
         let happened = told(&pages).unwrap_or_else(|words| panic!("{cluster}: {words}"));
         println!("{cluster}: {} pages, {happened} things happened", pages.len());
-        // A member deleted, one lost, one sent away, a pod lost, sleep and waking.
-        assert!(happened >= 6, "only {happened} things happened");
+        // A member deleted, one lost, one sent away, sleep and waking; edits of what pods are made of do not count.
+        assert!(happened >= 5, "only {happened} things happened");
     }
 }
 

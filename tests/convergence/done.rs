@@ -55,7 +55,7 @@ impl World {
             }
             Chore::LetGo(name) => {
                 if let Some(Process::Gated(how)) = self.pods.get(name).copied() {
-                    self.pods.insert(name.clone(), self.started(how));
+                    self.pods.insert(name.clone(), self.started(name, how));
                 }
             }
             Chore::ClearPod(name) => {
@@ -85,14 +85,22 @@ impl World {
                 return;
             }
             Told::Found | Told::Join => Process::Gated(told),
-            Told::Return => self.started(Told::Return),
+            Told::Return => {
+                self.made_of.insert(name.clone(), self.recipe);
+                self.started(name, Told::Return)
+            }
         };
         self.disks.entry(name.clone()).or_insert(Disk::Empty);
+        self.made_of.insert(name.clone(), self.recipe);
         self.pods.insert(name.clone(), process);
     }
 
-    fn started(&self, how: Told) -> Process {
-        if self.spoilt { Process::Waits(how) } else { Process::Running { how, ran: false } }
+    fn started(&self, name: &Name, how: Told) -> Process {
+        if self.made_of.get(name).is_some_and(|it| it.spoilt) {
+            Process::Waits(how)
+        } else {
+            Process::Running { how, ran: false }
+        }
     }
 
     fn scrap(&mut self, name: &Name) {
@@ -102,6 +110,7 @@ impl World {
         self.members.remove(name);
         if self.pods.get(name) != Some(&Process::Lost) {
             self.pods.remove(name);
+            self.made_of.remove(name);
         }
         self.disks.remove(name);
     }
@@ -135,6 +144,7 @@ impl World {
             Step::Retire(name) => self.members.get_mut(name).unwrap().intent = Intent::Leave,
             Step::MoveLeader(id) => self.leader = Some(id.0),
             Step::Remove(id) => self.remove(id.0),
+            Step::Restart(name) => self.restart(name),
             Step::DeletePod(name) => {
                 self.must_be_a_stranger(name);
                 self.lose_pod(name);
@@ -144,6 +154,28 @@ impl World {
                 self.members.remove(name);
                 self.disks.remove(name);
             }
+        }
+    }
+
+    fn restart(&mut self, name: &Name) {
+        if !self.is_made_otherwise(name) {
+            self.broken = Some(format!("{name} is made anew, and is as it should be"));
+        }
+        if !self.durable {
+            self.broken = Some(format!("{name} has its data in memory, and its pod is deleted"));
+        }
+        let is_up = self.is_up(name);
+        if is_up && !self.voters().all(|it| self.is_up(&it.name)) {
+            self.broken = Some(format!("{name} is disturbed beside a voter that is down"));
+        }
+        let answered = self.answers();
+        let id = self.list.iter().find(|it| it.name == *name).map(|it| it.id);
+        if is_up && id.is_some() && self.leader == id && self.voters().count() > 1 {
+            self.broken = Some(format!("{name} is made anew while it leads"));
+        }
+        self.lose_pod(name);
+        if answered && !self.answers() && self.voters().count() > 2 {
+            self.broken = Some(format!("{name} is made anew, and there is no quorum without it"));
         }
     }
 

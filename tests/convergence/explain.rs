@@ -94,6 +94,7 @@ impl World {
             | Step::MakeJoiner(_)
             | Step::AddLearner(_)
             | Step::Retire(_)
+            | Step::Restart(_)
             | Step::DeletePod(_)
             | Step::Forget(_)) => same.clone(),
         };
@@ -113,6 +114,11 @@ fn is_on_its_way_out(member: &Member) -> bool {
     member.pod == Reading::Known(Pod::Going)
 }
 
+/// Whether a pod that was made otherwise is one that has yet to start.
+fn is_starting(model: &Member, real: &Member) -> bool {
+    model.is_outdated() && real.is_stale()
+}
+
 fn differing(model: &Member, real: &Member) -> Option<String> {
     let (Reading::Known(expected), Reading::Known(pod)) = (model.pod, real.pod) else {
         return None;
@@ -126,7 +132,7 @@ fn differing(model: &Member, real: &Member) -> Option<String> {
         && model.had_pod == real.had_pod
         && (expected == pod || pod_is_late)
         && (disk == volume || volume == Volume::Going)
-        && (model.stale == real.stale || pod != Pod::Started)
+        && (model.made == real.made || pod != Pod::Started || is_starting(model, real))
         && (model.given_up || !real.given_up);
     (!fine).then(|| format!("{real:?} instead of {model:?}"))
 }

@@ -34,6 +34,8 @@ pub(crate) enum Fault {
     Mend,
     /// What was written down in the status is lost.
     Forget,
+    /// The user wants members to be different, in a way that works; or takes that back.
+    Change,
     /// Somebody writes by hand that a member shall go.
     SendAway(Name),
 }
@@ -57,10 +59,11 @@ impl World {
         if self.pods.len() > 1 {
             faults.push(Fault::LoseAllPods);
         }
-        faults.push(if self.spoilt { Fault::Mend } else { Fault::Spoil });
+        faults.push(if self.recipe.spoilt { Fault::Mend } else { Fault::Spoil });
         if self.record.formed.is_some() {
             faults.push(Fault::Forget);
         }
+        faults.push(Fault::Change);
         for name in self.members.keys() {
             faults.push(Fault::Unmake(name.clone()));
             faults.push(Fault::Erase(name.clone()));
@@ -105,10 +108,11 @@ impl World {
                 after.lose_pod(name);
                 after.pods.insert(name.clone(), Process::Ended);
             }
-            Fault::Spoil => after.spoilt = true,
-            Fault::Mend => after.spoilt = false,
+            Fault::Spoil => after.recipe.spoilt = true,
+            Fault::Mend => after.recipe.spoilt = false,
             Fault::Forget => after.record = Record::default(),
             Fault::Edit(size) => after.replicas = *size,
+            Fault::Change => after.recipe.changed = !self.recipe.changed,
             Fault::SendAway(name) => {
                 if let Some(object) = after.members.get_mut(name) {
                     object.intent = Intent::Leave;
@@ -121,6 +125,7 @@ impl World {
 
     pub(super) fn lose_pod(&mut self, name: &Name) {
         self.pods.remove(name);
+        self.made_of.remove(name);
         if !self.durable {
             self.disks.remove(name);
         }
@@ -128,7 +133,7 @@ impl World {
 
     /// The user sees that something is wrong with the spec.
     pub(crate) fn mended(mut self) -> Self {
-        self.spoilt = false;
+        self.recipe.spoilt = false;
         self
     }
 

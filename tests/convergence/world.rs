@@ -11,8 +11,8 @@ pub(crate) use done::calls;
 pub(crate) use happen::Fault;
 use quorate::api::told::Told;
 use quorate::etcd_cluster::seen::{
-    ClusterId, Etcd, Intent, Member, MemberId, Name, Pod, Reading, Record, Registered, Seen,
-    Volume, Wanted, quorum,
+    ClusterId, Course, Etcd, Intent, Made, Member, MemberId, Name, Pod, Reading, Record,
+    Registered, Seen, Volume, Wanted, quorum,
 };
 
 /// The names that members get, in their order.
@@ -39,6 +39,15 @@ enum Process {
     Ended,
 }
 
+/// What a pod is made from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct Recipe {
+    /// It is another one than at first.
+    changed: bool,
+    /// No node can satisfy it.
+    spoilt: bool,
+}
+
 /// What is on a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Disk {
@@ -61,16 +70,17 @@ struct Object {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[expect(clippy::struct_excessive_bools, reason = "a world is many facts")]
 pub(crate) struct World {
     pub(crate) paused: bool,
     replicas: usize,
     sizes: &'static [usize],
     durable: bool,
-    spoilt: bool,
+    recipe: Recipe,
     record: Record,
     members: BTreeMap<Name, Object>,
     pods: BTreeMap<Name, Process>,
+    /// What pods were made from.
+    made_of: BTreeMap<Name, Recipe>,
     disks: BTreeMap<Name, Disk>,
     list: Vec<Entry>,
     formed: bool,
@@ -87,10 +97,11 @@ impl World {
             replicas,
             sizes,
             durable,
-            spoilt: false,
+            recipe: Recipe::default(),
             record: Record::default(),
             members: BTreeMap::new(),
             pods: BTreeMap::new(),
+            made_of: BTreeMap::new(),
             disks: BTreeMap::new(),
             list: Vec::new(),
             formed: false,
@@ -104,7 +115,12 @@ impl World {
     pub(crate) fn seen(&self) -> Seen {
         let free = NAMES.iter().skip(self.used).take(7).map(|it| Name((*it).to_owned()));
         Seen {
-            wanted: Wanted { replicas: self.replicas, paused: self.paused, durable: self.durable },
+            wanted: Wanted {
+                replicas: self.replicas,
+                paused: self.paused,
+                durable: self.durable,
+                course: Course::Reached,
+            },
             record: self.record.clone(),
             members: self.members.iter().map(|(name, it)| self.member(name, *it)).collect(),
             orphans: self
@@ -130,10 +146,15 @@ impl World {
             Some(Process::Lost) => Pod::Going,
             Some(Process::Ended) => Pod::Ended,
         };
-        let stale = matches!(self.pods.get(name), Some(Process::Waits(_))) && !self.spoilt;
+        let runs = matches!(self.pods.get(name), Some(Process::Running { .. }));
+        let made = match (self.is_made_otherwise(name), runs) {
+            (true, true) => Made::Outdated,
+            (true, false) => Made::Stale,
+            (false, _) => Made::AsWanted,
+        };
         let volume = if self.disks.contains_key(name) { Volume::There } else { Volume::None };
         let (pod, volume) = (Reading::Known(pod), Reading::Known(volume));
-        Member { name: name.clone(), intent, had_pod, pod, volume, stale, given_up }
+        Member { name: name.clone(), intent, had_pod, pod, volume, made, given_up }
     }
 
     fn etcd(&self) -> Etcd {
@@ -147,6 +168,7 @@ impl World {
             cluster: CLUSTER,
             leader: self.leader.map(MemberId),
             list: self.list.iter().map(entry).collect(),
+            alarmed: false,
         }
     }
 
@@ -176,6 +198,15 @@ impl World {
         false
     }
 
+    /// Whether a pod was made from something else than there is now.
+    fn is_made_otherwise(&self, name: &Name) -> bool {
+        self.made_of.get(name).is_some_and(|it| *it != self.recipe)
+    }
+
+    pub(crate) fn has_one_copy_in_memory(&self) -> bool {
+        !self.durable && self.voters().count() == 1
+    }
+
     pub(crate) fn is_as_wanted(&self) -> bool {
         if self.replicas == 0 {
             return self.pods.values().all(|it| *it == Process::Lost);
@@ -187,6 +218,7 @@ impl World {
         let left = self.members.keys().filter(is_lost).count();
         let lost = self.pods.keys().filter(is_lost).count();
         let count = self.list.len() == self.replicas && self.members.len() == self.replicas + left;
-        well && known && count && self.pods.len() == self.replicas + lost
+        let is_new = self.list.iter().all(|it| !self.is_made_otherwise(&it.name));
+        well && known && count && is_new && self.pods.len() == self.replicas + lost
     }
 }

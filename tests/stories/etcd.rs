@@ -3,7 +3,9 @@
 //! The stories share one operator and have a namespace each. Whatever is done to a cluster is done under the eyes of a
 //! writer, who knows afterwards whether a write was lost, and of a watchman, who knows whether the status lied.
 
+mod alarm;
 mod certificates;
+mod change;
 mod crowd;
 mod disk;
 mod drain;

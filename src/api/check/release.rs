@@ -76,7 +76,7 @@ pub struct Abilities(&'static [Ability]);
 
 impl Abilities {
     /// What the controllers of this release do.
-    pub const THIS_RELEASE: Self = Self(&[Ability::Cluster]);
+    pub const THIS_RELEASE: Self = Self(&[Ability::Cluster, Ability::Upgrade]);
     /// Everything that the API has words for.
     pub const EVERYTHING: Self = Self(Ability::ALL);
 

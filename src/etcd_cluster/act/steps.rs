@@ -30,7 +30,7 @@ impl Act<'_> {
                 self.change(async |line| line.move_leader(*id).await).await
             }
             Step::Retire(name) => self.change_member(name, &json!({ "intent": "Leave" })).await,
-            Step::DeletePod(name) => self.delete_pod(name).await,
+            Step::Restart(name) | Step::DeletePod(name) => self.delete_pod(name).await,
             Step::Forget(name) => self.clear_away(name).await,
         }
     }

@@ -32,12 +32,21 @@ pub(super) fn is_given_up(look: &Look<'_>, object: &EtcdMember, pod: Option<&Pod
         return standing.is_learner
             && listens_since(object).is_some_and(|it| lasted(it) >= patience);
     }
-    let Some(unwell) = unwell_since(object).map(lasted) else { return false };
-    let crashes = pod.and_then(pod::etcd).is_some_and(|it| {
-        let waits = it.state.as_ref().is_some_and(|state| state.waiting.is_some());
-        waits && u32::try_from(it.restart_count).is_ok_and(|it| it >= repair.recreate_attempts)
-    });
+    let Some(since) = unwell_since(object) else { return false };
+    let unwell = match pod {
+        // A new pod has its own time: the one before may have been made from something that was taken back.
+        Some(pod) => lasted(made_at(pod).map_or(since, |it| it.max(since))),
+        // It comes back as soon as a pod can be made for it.
+        None if look.stock.claim(&name_of(object)).is_some() => return false,
+        None => lasted(since),
+    };
+    let crashes = pod.is_some_and(|it| pod::crashes(it, repair.recreate_attempts));
     unwell >= repair.replace_after || (crashes && unwell >= SHORTEST)
+}
+
+/// When a pod was made.
+fn made_at(pod: &Pod) -> Option<Timestamp> {
+    pod.metadata.creation_timestamp.as_ref().map(|it| it.0)
 }
 
 /// Since when a member listens, as it was written down.

@@ -47,8 +47,8 @@ fn refuses(container: &ContainerStatus) -> bool {
     !runs && last == Some(i32::from(REFUSES))
 }
 
-/// Whether etcd, or anything else of it, has ever run in the pod.
-fn has_run(pod: &Pod) -> bool {
+/// Whether etcd has ever run in the pod.
+pub(crate) fn has_run(pod: &Pod) -> bool {
     let ran = |it: &ContainerStatus| {
         let begun = |state: Option<&k8s_openapi::api::core::v1::ContainerState>| {
             state.is_some_and(|it| it.running.is_some() || it.terminated.is_some())
@@ -58,15 +58,29 @@ fn has_run(pod: &Pod) -> bool {
     etcd(pod).is_some_and(ran)
 }
 
-/// Whether a pod has not run and was made from another spec than there is now.
-pub(crate) fn is_stale(blueprint: &Blueprint<'_>, name: &Name, pod: &Pod) -> bool {
+/// Whether etcd has failed so often that the kubelet waits with the next start.
+pub(crate) fn crashes(pod: &Pod, attempts: u32) -> bool {
+    etcd(pod).is_some_and(|it| {
+        let waits = it.state.as_ref().is_some_and(|state| state.waiting.is_some());
+        waits && u32::try_from(it.restart_count).is_ok_and(|it| it >= attempts)
+    })
+}
+
+/// Whether a pod was made from another spec than there is now.
+pub(crate) fn differs(blueprint: &Blueprint<'_>, name: &Name, pod: &Pod) -> bool {
     let made_from = pod.annotations().get(names::RECIPE_ANNOTATION);
-    !has_run(pod) && made_from.is_some() && made_from != recipe(blueprint, name).as_ref()
+    // What cannot be made now is no reason to end what runs.
+    match (made_from, recipe(blueprint, name)) {
+        (Some(made_from), Some(recipe)) => *made_from != recipe,
+        (None, _) | (_, None) => false,
+    }
 }
 
 /// A short word that changes whenever a member's pod would be made differently. Whom it is told of does
-/// not count: that changes with every member that comes or goes.
+/// not count: that changes with every member that comes or goes. Nor does where the agent comes from: a
+/// new release of the operator restarts nobody for its own sake.
 pub(crate) fn recipe(blueprint: &Blueprint<'_>, name: &Name) -> Option<String> {
+    let blueprint = Blueprint { agent_image: "", agent_pull_policy: None, ..*blueprint };
     let pod = blueprint.pod(name, Told::Return, &[], "").ok()?;
     let text = serde_json::to_string(&pod).ok()?;
     // FNV-1a. It must be the same in every release, and nobody has a reason to forge it.

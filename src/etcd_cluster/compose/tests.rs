@@ -64,6 +64,7 @@ fn seen(stock: &Stock, heard: &Heard) -> Seen {
         blueprint: &blueprint,
         stock,
         heard,
+        way: Way::of(spec.version, stock, heard),
         now: NOW.parse().unwrap(),
         since: Timestamp::UNIX_EPOCH,
         names,
@@ -172,17 +173,42 @@ fn a_refusal_is_known_by_its_code_and_by_nothing_else() {
 }
 
 #[test]
-fn a_pod_that_has_not_run_is_stale_when_the_spec_has_changed() {
-    let spec = cluster(json!({}));
+fn a_pod_that_was_made_from_another_spec_is_stale_until_etcd_runs_in_it() {
     let other = cluster(json!({"resources": {"requests": {"cpu": "7"}}}));
-    let recipe = pod::recipe(&blueprint(&spec), &name("main-a")).unwrap();
-    let mut made = pod("main-a", container(json!({"waiting": {}}), json!({}), 0));
-    made["metadata"]["annotations"] = json!({names::RECIPE_ANNOTATION: recipe});
-    let waits = object(made.clone());
-    assert!(!pod::is_stale(&blueprint(&spec), &name("main-a"), &waits));
-    assert!(pod::is_stale(&blueprint(&other), &name("main-a"), &waits));
-    made["status"]["containerStatuses"][0]["state"] = json!({"running": {}});
-    assert!(!pod::is_stale(&blueprint(&other), &name("main-a"), &object(made)), "it runs");
+    let now = pod::recipe(&blueprint(&cluster(json!({}))), &name("main-a")).unwrap();
+    let then = pod::recipe(&blueprint(&other), &name("main-a")).unwrap();
+    let (waits, runs) = (json!({"waiting": {}}), json!({"running": {}}));
+    for (recipe, state, restarts, expected) in [
+        (&now, &waits, 0, Made::AsWanted),
+        (&now, &runs, 0, Made::AsWanted),
+        (&then, &waits, 0, Made::Stale),
+        (&then, &runs, 0, Made::Outdated),
+        // It has run, and comes back by itself; or it has failed too often.
+        (&then, &waits, 1, Made::Outdated),
+        (&then, &waits, 3, Made::Stale),
+    ] {
+        let mut made = pod("main-a", container(state.clone(), json!({}), restarts));
+        made["metadata"]["annotations"] = json!({names::RECIPE_ANNOTATION: recipe});
+        let member = member("main-a", "2026-11-16T10:00:00Z", json!({}));
+        let seen = seen(&stock(vec![member], vec![made], vec![]), &Heard::nothing());
+        assert_eq!(seen.members[0].made, expected, "{recipe} {state}");
+    }
+}
+
+/// If this changes, every member of every cluster is made anew with the next release. Say so in the changelog.
+#[test]
+fn pods_are_made_as_before() {
+    let spec = cluster(json!({}));
+    let recipe = pod::recipe(&blueprint(&spec), &name("main-a"));
+    assert_eq!(recipe.as_deref(), Some("933e984d040aeb6c"));
+}
+
+#[test]
+fn a_new_release_of_the_operator_makes_no_pod_outdated() {
+    let spec = cluster(json!({}));
+    let old = Blueprint { agent_image: "quorate/quorate:v0", ..blueprint(&spec) };
+    let member = name("main-a");
+    assert_eq!(pod::recipe(&old, &member), pod::recipe(&blueprint(&spec), &member));
 }
 
 #[test]

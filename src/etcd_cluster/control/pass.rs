@@ -27,6 +27,7 @@ use crate::etcd_cluster::compose::{Look, record, uid};
 use crate::etcd_cluster::decide::decide;
 use crate::etcd_cluster::furnish::{Difference, differences};
 use crate::etcd_cluster::heard::Heard;
+use crate::etcd_cluster::hop::Way;
 use crate::etcd_cluster::keyring::{Circle, Kept, KeyringError};
 use crate::etcd_cluster::observe::{self, Lines};
 use crate::etcd_cluster::plan::deeds::Moment;
@@ -71,11 +72,8 @@ pub(super) async fn pass(
     cluster: Arc<EtcdCluster>,
     context: Arc<Context>,
 ) -> Result<Action, PassError> {
-    let uid = uid(cluster.as_ref());
     if cluster.metadata.deletion_timestamp.is_some() {
-        context.keyring.forget(&uid);
-        let (namespace, name) = (cluster.namespace().unwrap_or_default(), cluster.name_any());
-        context.metrics.etcd_clusters.gone(&namespace, &name);
+        context.forget(&cluster);
         return Ok(Action::await_change());
     }
     if status::is_not_granted(&cluster) && !has_rights(&context, &cluster).await {
@@ -85,24 +83,41 @@ pub(super) async fn pass(
         return Ok(Action::requeue(NOT_YET));
     }
     let begun = Instant::now();
-    let (namespace, name) = (cluster.namespace().unwrap_or_default(), cluster.name_any());
-    let spec = match spec(&cluster) {
-        Ok(spec) => spec,
-        Err(verdict) => return telling::invalid(&context, &cluster, &verdict).await,
-    };
-    let blueprint = Blueprint {
-        name: &name,
-        namespace: &namespace,
-        uid: &uid,
-        spec: &spec,
-        agent_image: &context.agent_image,
-        agent_pull_policy: Some("IfNotPresent"),
-    };
-    let visit = Visit { context: &context, blueprint: &blueprint, now: clock::wall() };
     // A pass is a large thing, and there may be many of them.
-    let action = Box::pin(visit.make(&cluster)).await;
+    let action = match Box::pin(glance(&context, &cluster)).await {
+        Ok(None) => Box::pin(act(&context, &cluster)).await,
+        Ok(Some(action)) => Ok(action),
+        Err(error) => Err(error),
+    };
     context.metrics.etcd_clusters.passed(begun.elapsed());
     action
+}
+
+/// Looks with what watches told. If nothing is to be done that is all.
+async fn glance(context: &Context, cluster: &EtcdCluster) -> Result<Option<Action>, PassError> {
+    let draft = match Draft::of(cluster) {
+        Ok(draft) => draft,
+        Err(verdict) => return telling::invalid(context, cluster, &verdict).await.map(Some),
+    };
+    let blueprint = draft.blueprint(context);
+    let visit = Visit { context, blueprint: &blueprint, now: clock::wall() };
+    Box::pin(visit.glance(cluster)).await
+}
+
+/// Asks the API server for everything, the spec among it, decides anew and does it.
+async fn act(context: &Context, cluster: &EtcdCluster) -> Result<Action, PassError> {
+    let found = Box::pin(observe::stock(&context.objects, cluster)).await;
+    let Some(stock) = found.map_err(PassError::Look)? else {
+        context.forget(cluster);
+        return Ok(Action::await_change());
+    };
+    let draft = match Draft::of(&stock.cluster) {
+        Ok(draft) => draft,
+        Err(verdict) => return telling::invalid(context, &stock.cluster, &verdict).await,
+    };
+    let blueprint = draft.blueprint(context);
+    let visit = Visit { context, blueprint: &blueprint, now: clock::wall() };
+    Box::pin(visit.act(stock)).await
 }
 
 /// Whether the operator may work in a cluster's namespace after all, although another room has said that it may not. What is
@@ -122,9 +137,40 @@ fn spec(cluster: &EtcdCluster) -> Result<Checked<checked::EtcdCluster>, Verdict>
     Checked::read(&json!(cluster), &facts)
 }
 
+/// What an object says of its cluster.
+struct Draft {
+    name: String,
+    namespace: String,
+    uid: String,
+    spec: Checked<checked::EtcdCluster>,
+}
+
+impl Draft {
+    fn of(cluster: &EtcdCluster) -> Result<Self, Verdict> {
+        Ok(Self {
+            name: cluster.name_any(),
+            namespace: cluster.namespace().unwrap_or_default(),
+            uid: uid(cluster),
+            spec: spec(cluster)?,
+        })
+    }
+
+    fn blueprint<'a>(&'a self, context: &'a Context) -> Blueprint<'a> {
+        Blueprint {
+            name: &self.name,
+            namespace: &self.namespace,
+            uid: &self.uid,
+            spec: &self.spec,
+            agent_image: &context.agent_image,
+            agent_pull_policy: Some("IfNotPresent"),
+        }
+    }
+}
+
 /// One visit to a cluster.
 struct Visit<'a> {
     context: &'a Context,
+    /// As the spec asks for it.
     blueprint: &'a Blueprint<'a>,
     now: Timestamp,
 }
@@ -138,29 +184,33 @@ struct View {
 }
 
 impl Visit<'_> {
-    async fn make(&self, cluster: &EtcdCluster) -> Result<Action, PassError> {
+    async fn glance(&self, cluster: &EtcdCluster) -> Result<Option<Action>, PassError> {
         let keyring = &self.context.keyring;
-        if keyring.credentials(self.blueprint.uid, self.now).is_some() {
-            let view = Box::pin(self.view(self.context.shelves.stock(cluster))).await;
-            let look = self.look(&view);
-            let seen = look.seen();
-            let plan = decide(&seen);
-            let nothing_differs = self.differences(&view.stock, &seen).is_empty()
-                && !keyring.must_look(&self.circle(&view.stock), self.now);
-            if is_idle(&plan) && nothing_differs {
-                self.note(false, &seen, &plan);
-                let kept = keyring.stuck(self.blueprint.uid).map(|it| it.to_string());
-                let tale =
-                    Tale { look: &look, seen: &seen, plan: &plan, trouble: None, stuck: kept };
-                return self.tell(&tale, None).await;
-            }
+        if keyring.credentials(self.blueprint.uid, self.now).is_none() {
+            return Ok(None);
         }
-        let found = Box::pin(observe::stock(&self.context.objects, cluster)).await;
-        let Some(stock) = found.map_err(PassError::Look)? else {
-            self.context.forget(self.blueprint);
-            return Ok(Action::await_change());
-        };
-        Box::pin(self.act(stock)).await
+        let view = Box::pin(self.view(self.context.shelves.stock(cluster))).await;
+        let (way, spec) = self.brought_in(&view);
+        let blueprint = Blueprint { spec: &spec, ..*self.blueprint };
+        let look = self.look(&blueprint, way, &view);
+        let seen = look.seen();
+        let plan = decide(&seen);
+        let is_wanting = !differing(&blueprint, &view.stock, &seen).is_empty()
+            || keyring.must_look(&self.circle(&view.stock), self.now);
+        if !is_idle(&plan) || is_wanting {
+            return Ok(None);
+        }
+        self.note(false, &seen, &plan);
+        let stuck = keyring.stuck(self.blueprint.uid).map(|it| it.to_string());
+        let tale = Tale { look: &look, seen: &seen, plan: &plan, trouble: None, stuck };
+        self.tell(&tale, None).await.map(Some)
+    }
+
+    /// Which release the cluster is on its way to, and what is made of it now: that may be a step on the way.
+    fn brought_in(&self, view: &View) -> (Way, checked::EtcdCluster) {
+        let asked = self.blueprint.spec;
+        let way = Way::of(asked.version, &view.stock, &view.heard);
+        (way, checked::EtcdCluster { version: way.now(), ..asked.clone() })
     }
 
     /// A page for the diary, if one is kept.
@@ -178,17 +228,10 @@ impl Visit<'_> {
         View { stock, heard, lines, names: free }
     }
 
-    fn look<'b>(&'b self, view: &'b View) -> Look<'b> {
+    fn look<'b>(&self, blueprint: &'b Blueprint<'b>, way: Way, view: &'b View) -> Look<'b> {
         let View { stock, heard, lines: _, names } = view;
-        let (blueprint, now, since) = (self.blueprint, self.now, self.context.since);
-        Look { blueprint, stock, heard, now, since, names: names.clone() }
-    }
-
-    /// What is to be put right: while everything is left alone, only what goes with the cluster in the end.
-    fn differences(&self, stock: &Stock, seen: &Seen) -> Vec<Difference> {
-        let mut found = differences(self.blueprint, stock, seen);
-        found.retain(|it| !seen.wanted.paused || it.is_about_owners());
-        found
+        let (now, since) = (self.now, self.context.since);
+        Look { blueprint, stock, heard, way, now, since, names: names.clone() }
     }
 
     /// Whose Secrets there should be.
@@ -219,13 +262,18 @@ impl Visit<'_> {
             return self.tell_blind(&stock.cluster, &words).await;
         }
         let view = Box::pin(self.view(stock)).await;
-        let look = self.look(&view);
+        let (way, spec) = self.brought_in(&view);
+        let blueprint = Blueprint { spec: &spec, ..*self.blueprint };
+        let look = self.look(&blueprint, way, &view);
         let seen = look.seen();
         let plan = decide(&seen);
         self.note(true, &seen, &plan);
         let mut after = view.stock.clone();
         // A Secret that cannot be written holds up no member that has one.
-        let done = self.carry_out(&view.lines, &seen, &plan, &mut after).await;
+        let Context { objects, mandate, .. } = self.context;
+        let (blueprint, lines, stock) = (&blueprint, &view.lines, &mut after);
+        let mut act = Act { objects, mandate, blueprint, seen: &seen, lines, stock };
+        let done = carry_out(&mut act, &plan).await;
         let done = done.and(trouble.map_or(Ok(()), Err));
         if done.is_ok() {
             plan.deeds().for_each(|deed| rehearsal::moment(deed, Moment::Untold.word()));
@@ -234,7 +282,7 @@ impl Visit<'_> {
         let late = done.as_ref().is_err_and(ActError::is_late);
         let trouble = done.err().filter(|it| !it.is_late()).map(|error| chain(&error));
         let view = View { stock: after, ..view };
-        let look = self.look(&view);
+        let look = self.look(blueprint, way, &view);
         let tale = Tale {
             look: &look,
             seen: &seen,
@@ -249,24 +297,24 @@ impl Visit<'_> {
         };
         self.tell(&tale, next).await
     }
+}
 
-    async fn carry_out(
-        &self,
-        lines: &Lines,
-        seen: &Seen,
-        plan: &Plan,
-        stock: &mut Stock,
-    ) -> Result<(), ActError> {
-        let differences = self.differences(stock, seen);
-        let Context { objects, mandate, .. } = self.context;
-        let mut act = Act { objects, mandate, blueprint: self.blueprint, seen, lines, stock };
-        let furnished = act.furnish(&differences).await;
-        // Nobody could find a member that has no Service.
-        if furnished.is_err() && differences.iter().any(Difference::is_needed_first) {
-            return furnished;
-        }
-        act.carry_out(plan).await.and(furnished)
+/// Puts right what stands around the members, then does what was decided.
+async fn carry_out(act: &mut Act<'_>, plan: &Plan) -> Result<(), ActError> {
+    let differences = differing(act.blueprint, act.stock, act.seen);
+    let furnished = act.furnish(&differences).await;
+    // Nobody could find a member that has no Service.
+    if furnished.is_err() && differences.iter().any(Difference::is_needed_first) {
+        return furnished;
     }
+    act.carry_out(plan).await.and(furnished)
+}
+
+/// What is to be put right: while everything is left alone, only what goes with the cluster in the end.
+fn differing(blueprint: &Blueprint<'_>, stock: &Stock, seen: &Seen) -> Vec<Difference> {
+    let mut found = differences(blueprint, stock, seen);
+    found.retain(|it| !seen.wanted.paused || it.is_about_owners());
+    found
 }
 
 fn is_idle(plan: &Plan) -> bool {

@@ -122,6 +122,6 @@ fn is_hopeless(seen: &Seen, founders: &[Name]) -> bool {
             && it.volume == Reading::Known(Volume::None)
             && matches!(it.pod, Reading::Known(Pod::Gated | Pod::Started))
     };
-    let cannot_start = |it: &Member| it.stale || lacks_volume(it);
+    let cannot_start = |it: &Member| it.is_stale() || lacks_volume(it);
     left < quorum(founders.len()) || founders.iter().filter_map(member).any(cannot_start)
 }

@@ -4,9 +4,9 @@
 //! agree while one of them is dead.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
-use super::Said;
+use super::{Said, roll};
 use crate::etcd_cluster::plan::{Because, Step};
-use crate::etcd_cluster::seen::{Etcd, Intent, Member, Reading, Seen};
+use crate::etcd_cluster::seen::{Etcd, Intent, Member, Pod, Reading, Seen};
 
 pub(super) fn rule(seen: &Seen, etcd: &Etcd) -> Said {
     let mut blocked = false;
@@ -34,7 +34,10 @@ fn verdict(seen: &Seen, etcd: &Etcd, member: &Member) -> Verdict {
         return if member.intent == Intent::Bootstrap { Verdict::Retire } else { Verdict::Keep };
     };
     // Who answers is not lost, whatever its objects look like.
-    let is_lost = member.given_up || member.has_lost_its_data(&seen.wanted);
+    // Whose pod was made from what was taken back gets another one first.
+    let gets_another = member.is_stale() && member.pod == Reading::Known(Pod::Started);
+    let is_given_up = member.given_up && !gets_another && !roll::is_its_fault(seen, etcd, member);
+    let is_lost = is_given_up || member.has_lost_its_data(&seen.wanted);
     if entry.learner || !is_lost || entry.healthy != Reading::Known(false) {
         return Verdict::Keep;
     }

@@ -29,7 +29,7 @@ fn one(seen: &Seen, etcd: &Etcd, member: &Member) -> Said {
     if entry.is_well() {
         return Some((Step::Promote(entry.id), Because::Joining));
     }
-    if member.given_up || member.stale || member.has_lost_its_data(&seen.wanted) {
+    if member.given_up || member.is_stale() || member.has_lost_its_data(&seen.wanted) {
         return retire();
     }
     None

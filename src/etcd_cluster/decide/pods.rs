@@ -39,7 +39,7 @@ fn chore(seen: &Seen, member: &Member) -> Option<Chore> {
         Reading::Known(Pod::Gated) => Some(Chore::RecordPod(name())),
         Reading::Known(Pod::Ended) => Some(Chore::ClearPod(name())),
         // It waits for what the old spec asks for. Whoever comes to found or to join has rules of their own.
-        Reading::Known(Pod::Started) if member.stale && is_voter(seen, member) => {
+        Reading::Known(Pod::Started) if member.is_stale() && is_voter(seen, member) => {
             Some(Chore::ClearPod(name()))
         }
         Reading::Known(Pod::Started | Pod::Refuses | Pod::Going) | Reading::Unknown => None,

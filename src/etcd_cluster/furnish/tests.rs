@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::etcd_cluster::render::tests::{UID, blueprint, cluster, name};
-use crate::etcd_cluster::seen::{ClusterId, MemberId, Record, Registered, Wanted};
+use crate::etcd_cluster::seen::{ClusterId, Course, MemberId, Record, Registered, Wanted};
 
 fn seen(voters: &[&str]) -> Seen {
     let entry = |it: &&str| Registered {
@@ -12,7 +12,7 @@ fn seen(voters: &[&str]) -> Seen {
         healthy: Reading::Known(true),
     };
     Seen {
-        wanted: Wanted { replicas: 3, paused: false, durable: true },
+        wanted: Wanted { replicas: 3, paused: false, durable: true, course: Course::Reached },
         record: Record::default(),
         members: Vec::new(),
         orphans: Vec::new(),
@@ -22,6 +22,7 @@ fn seen(voters: &[&str]) -> Seen {
             cluster: ClusterId(1),
             leader: None,
             list: voters.iter().map(entry).collect(),
+            alarmed: false,
         }),
         free_names: Vec::new(),
     }

@@ -70,13 +70,14 @@ impl Chore {
 
 impl Step {
     /// The words of all of them that do something.
-    pub const WORDS: [&'static str; 8] = [
+    pub const WORDS: [&'static str; 9] = [
         "MakeJoiner",
         "AddLearner",
         "Promote",
         "Retire",
         "MoveLeader",
         "Remove",
+        "Restart",
         "DeletePod",
         "Forget",
     ];
@@ -92,6 +93,7 @@ impl Step {
             Self::Retire(_) => Some("Retire"),
             Self::MoveLeader(_) => Some("MoveLeader"),
             Self::Remove(_) => Some("Remove"),
+            Self::Restart(_) => Some("Restart"),
             Self::DeletePod(_) => Some("DeletePod"),
             Self::Forget(_) => Some("Forget"),
         }

@@ -10,13 +10,13 @@ use super::{Tale, words};
 use crate::api::check::Verdict;
 use crate::api::condition::{
     AVAILABLE, CERTIFICATES_VALID, Condition, ConditionStatus, NAMESPACE_NOT_GRANTED, PAUSED,
-    QUORUM_LOST, READY, RECONCILING, RECOVERING, SCALING, STALLED,
+    QUORUM_LOST, READY, RECONCILING, RECOVERING, SCALING, STALLED, UPGRADING,
 };
 use crate::api::etcd_cluster::v1::EtcdCluster;
 use crate::api::etcd_cluster::v1::status::EtcdClusterStatus;
 use crate::api::field::Field;
 use crate::etcd_cluster::plan::{Because, Step};
-use crate::etcd_cluster::seen::Reading;
+use crate::etcd_cluster::seen::{Etcd, Made, Reading};
 
 /// A quorum that is away for less is on its way back: members that start need an election.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -119,6 +119,7 @@ fn facts(tale: &Tale<'_>, said: &[Condition]) -> Vec<Fact> {
         } else {
             Fact::no(PAUSED, "NotPaused", "`spec.paused` is not set.")
         },
+        upgrading(tale, said),
         scaling(tale),
         recovering(tale),
         certificates(tale),
@@ -164,6 +165,25 @@ fn has_been_away(tale: &Tale<'_>, said: &[Condition]) -> bool {
     })
 }
 
+/// It is over when all are well that were made anew.
+fn upgrading(tale: &Tale<'_>, said: &[Condition]) -> Fact {
+    let because = tale.plan.because;
+    let is_about_it =
+        matches!(because, Because::Rolling | Because::RollingBlocked | Because::Settling);
+    let was = said.iter().any(|it| {
+        it.kind.known().is_some_and(|kind| kind.as_str() == UPGRADING)
+            && it.status.known() == Some(&ConditionStatus::True)
+    });
+    let is_well = tale.seen.etcd.known().is_some_and(Etcd::all_voters_are_well);
+    let differ = tale.seen.staying().any(|it| it.made != Made::AsWanted);
+    if tale.seen.record.formed.is_none() || !(is_about_it || differ || was && !is_well) {
+        return Fact::no(UPGRADING, "AsWanted", "All members are as the spec wants them.");
+    }
+    let story = words::story(tale);
+    let words = if is_about_it { story } else { format!("{} {story}", words::rolled(tale)) };
+    Fact::yes(UPGRADING, because.word(), words)
+}
+
 fn scaling(tale: &Tale<'_>) -> Fact {
     let (has, wants) = (tale.seen.staying().count(), tale.seen.wanted.replicas);
     let formed = tale.seen.record.formed.is_some();
@@ -200,6 +220,10 @@ fn recovering(tale: &Tale<'_>) -> Fact {
         | Because::Leaving
         | Because::LeavingBlocked
         | Because::Joining
+        | Because::Rolling
+        | Because::RollingBlocked
+        | Because::Settling
+        | Because::Unreachable
         | Because::TooFew
         | Because::TooMany
         | Because::Well => Fact::no(RECOVERING, "NothingLost", "No member is being brought back."),

@@ -19,6 +19,7 @@ pub(crate) fn words(plan: &Plan, seen: &Seen) -> String {
         Step::Retire(name) => format!("retire {name}"),
         Step::MoveLeader(id) => format!("let {} lead", name(id)),
         Step::Remove(id) => format!("remove {} from etcd's members", name(id)),
+        Step::Restart(name) => format!("make the pod of {name} anew"),
         Step::DeletePod(name) => format!("delete the pod of {name}"),
         Step::Forget(name) => format!("clear away what is left of {name}"),
     }

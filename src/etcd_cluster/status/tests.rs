@@ -18,9 +18,3 @@ fn a_member_that_is_nearly_there_is_not_behind() {
     assert_eq!(lag(12_000, 10_000), 2048);
     assert_eq!(lag(5, 10), 0);
 }
-
-#[test]
-fn the_oldest_release_is_told_and_not_the_first_by_its_letters() {
-    assert!(release("3.10.0") > release("3.9.9"));
-    assert!(release("3.6.16") > release("3.6.9"));
-}

@@ -5,6 +5,7 @@
 use k8s_openapi::api::core::v1::Pod;
 
 use super::Tale;
+use crate::api::etcd_version::path::path;
 use crate::etcd_cluster::compose::pod::{etcd, state};
 use crate::etcd_cluster::heard::Voice;
 use crate::etcd_cluster::plan::Because;
@@ -42,6 +43,12 @@ pub(super) const fn because(because: Because) -> &'static str {
         Because::JoinFailed => "a member has not come for too long",
         Because::MemberLost => "a member has lost its data, or was unwell for too long",
         Because::MemberLostBlocked => "a member is lost, and the others cannot do without it",
+        Because::Rolling => "members should be different, and are made anew one by one",
+        Because::RollingBlocked => "members should be different, and it is not safe to go on",
+        Because::Settling => "the data has yet to take the form of the new release",
+        Because::Unreachable => {
+            "there is no way from the release that runs to the one that is asked for"
+        }
         Because::TooFew => "there are fewer members than are wanted",
         Because::TooMany => "there are more members than are wanted",
         Because::MemberUnwell => "a voter is unwell, and has time to come back",
@@ -100,11 +107,65 @@ fn main_words(tale: &Tale<'_>) -> String {
             "{} is lost, and cannot be replaced: without it too few voters would be left that are well. Bring another one back first.",
             list(&unwell(tale)),
         ),
+        Because::Rolling | Because::RollingBlocked | Because::Settling => changing(tale),
+        Because::Unreachable => unreachable(tale),
         Because::TooFew => format!("There are {} members, and {wanted} are wanted; one after the other joins.", seen.staying().count()),
         Because::TooMany => format!("There are {} members, and {wanted} are wanted; one after the other goes.", seen.staying().count()),
         Because::MemberUnwell => format!("{} is unwell; the others answer. It is replaced if it does not come back.", list(&unwell(tale))),
         Because::Well => format!("All {wanted} members are well."),
     }
+}
+
+/// How a change of the members goes.
+fn changing(tale: &Tale<'_>) -> String {
+    let (asked, now) = (tale.look.way.asked, tale.look.blueprint.spec.version);
+    if tale.plan.because == Because::Settling {
+        return format!(
+            "All members run etcd {now}. Before the next step, to {asked}, their data takes the form of that release; etcd does that by \
+             itself within seconds.",
+        );
+    }
+    if tale.plan.because == Because::RollingBlocked {
+        return format!(
+            "{} It has stopped, and no other member is touched: {}. To take the change back, put the spec back as it was.",
+            rolled(tale),
+            stopped(tale),
+        );
+    }
+    format!("{} One after the other is made anew, the leader last.", rolled(tale))
+}
+
+/// Why a release cannot be reached.
+fn unreachable(tale: &Tale<'_>) -> String {
+    let (asked, runs) = (tale.look.way.asked, tale.look.blueprint.spec.version);
+    let why = path(runs, asked).err().map_or_else(
+        || "going down a minor version is not in this release".to_owned(),
+        |why| why.to_string(),
+    );
+    format!(
+        "The members run etcd {runs} and go on with it: {why}. Put {runs} back into `spec.version`, which says {asked}."
+    )
+}
+
+/// How far a change has come.
+pub(super) fn rolled(tale: &Tale<'_>) -> String {
+    let (asked, now) = (tale.look.way.asked, tale.look.blueprint.spec.version);
+    let staying = tale.seen.staying().count();
+    let done = super::updated(tale.seen).count();
+    let further = if asked == now { String::new() } else { format!(", on the way to {asked}") };
+    format!("{done} of {staying} members are as the spec wants them, with etcd {now}{further}.")
+}
+
+/// Why no other member is touched.
+fn stopped(tale: &Tale<'_>) -> String {
+    let unwell = unwell(tale);
+    if tale.seen.etcd.known().is_some_and(|etcd| etcd.alarmed) {
+        return "an alarm is raised".to_owned();
+    }
+    if unwell.is_empty() {
+        return "its data is in memory and would end with the only member that has it; ask for three members first".to_owned();
+    }
+    format!("{} does not answer as it is made now", list(&unwell))
 }
 
 fn retained(tale: &Tale<'_>) -> String {

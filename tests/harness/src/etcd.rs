@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use etcd_client::{AlarmAction, AlarmOptions, AlarmType};
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube::api::ListParams;
@@ -209,6 +210,20 @@ impl EtcdUser {
             }
         }
         Err(last.unwrap_or_else(|| anyhow::anyhow!("nobody answers"))).context("cannot write")
+    }
+
+    /// Raises an alarm for the first member that takes it, or ends it.
+    ///
+    /// # Errors
+    /// If nobody answers.
+    pub async fn alarm(&self, action: AlarmAction, alarm: AlarmType) -> Result<()> {
+        let endpoints = self.endpoints().await?;
+        let first = endpoints.first().context("nobody answers")?;
+        let asked = first.ask().await?;
+        let mut options = AlarmOptions::new();
+        options.with_member(asked.id);
+        first.client.clone().alarm(action, alarm, Some(options)).await?;
+        Ok(())
     }
 
     /// What is under a key, read in a way that needs a quorum.

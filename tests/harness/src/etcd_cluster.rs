@@ -191,6 +191,24 @@ impl Cluster {
         story.wait_until(&what, deadline, async || self.at_rest(voters).await).await
     }
 
+    /// Waits until all members are as the spec wants them, and healthy.
+    ///
+    /// # Errors
+    /// When the deadline passes, with what is missing.
+    pub async fn is_updated(&self, story: &Story, voters: usize, within: Duration) -> Result<()> {
+        story
+            .wait_until("all members to be as the spec wants them", within, async || {
+                let object = self.look().await.map_err(|error| format!("{error:#}"))?;
+                let number = |path: &str| object.pointer(path).and_then(Value::as_u64);
+                let seen = number("/status/observedGeneration") == number("/metadata/generation");
+                let updated = number("/status/updatedMembers");
+                let all = seen && updated == u64::try_from(voters).ok();
+                if all { Ok(()) } else { Err(format!("{updated:?} are; {}", summary(&object))) }
+            })
+            .await?;
+        self.comes(story, voters, within).await.map(drop)
+    }
+
     async fn at_rest(&self, voters: usize) -> Result<Listed, String> {
         let object = self.look().await.map_err(|error| format!("{error:#}"))?;
         let said = summary(&object);

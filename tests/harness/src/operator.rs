@@ -2,20 +2,27 @@
 //!
 //! A story that wants another operator, or none, disturbs everything and takes it away first.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
-use quorate_cluster::{install, locks};
+use kube::api::PostParams;
+use quorate_cluster::{install, locks, wait};
+use serde_json::json;
 use tokio::sync::{Mutex, OnceCell};
 
 use crate::catalog;
 use crate::diagnosis;
+use crate::etcd_cluster::small;
 use crate::story::Story;
 
 /// The operator of this checkout, built once in the life of this process.
 static BUILT: OnceCell<String> = OnceCell::const_new();
 static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
+/// How long that may take.
+const REACHED: Duration = Duration::from_secs(30);
 const DEFINITION: &str = "etcdclusters.etcd.appdelivery.cncf.io";
 
 impl Story {
@@ -35,7 +42,20 @@ impl Story {
         }
         let _lock = locks::alone(&self.places.lock(), || ())?;
         install::put_in(&self.places, &self.admin).await?;
-        self.runs(key).await
+        self.runs(key).await?;
+        wait::until("the webhooks to be reached", REACHED, async || self.is_answered().await).await
+    }
+
+    /// Whether objects of ours are taken: ready replicas are reached only when every node has heard of them.
+    async fn is_answered(&self) -> Result<()> {
+        let cluster = self.cluster("asked");
+        let object = serde_json::from_value(json!({
+            "apiVersion": "etcd.appdelivery.cncf.io/v1", "kind": "EtcdCluster",
+            "metadata": {"name": cluster.name}, "spec": small(1, &json!({})),
+        }))?;
+        let dry = PostParams { dry_run: true, ..PostParams::default() };
+        cluster.objects.create(&dry, &object).await?;
+        Ok(())
     }
 
     async fn runs(&self, key: &str) -> Result<()> {

@@ -75,6 +75,9 @@ async fn life(story: &Story, name: &str) -> Result<()> {
         adopted(story, &cluster).await.context("a member whose object is deleted")?;
         lost(story, &cluster).await.context("a member whose volume is lost")?;
         led(story, &cluster).await.context("a leader that goes")?;
+        // Members that should be different are made anew, the leader last.
+        cluster.edit(&json!({"options": {"snapshotCount": 20_000}})).await?;
+        cluster.is_updated(story, 3, PATIENCE).await.context("other options")?;
         // A pod that was made from a bad spec is cleared away.
         cluster.edit(&nowhere).await?;
         let (_, follower) = leader_and_follower(&cluster).await?;

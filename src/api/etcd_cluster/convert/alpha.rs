@@ -140,6 +140,7 @@ impl Spoke for v1alpha1::EtcdClusterStatus {
             target_version,
             replicas,
             ready_replicas: _,
+            updated_members: _,
             selector,
             leader: _,
             endpoints: _,

@@ -212,6 +212,7 @@ impl Spoke for v1beta1::EtcdClusterStatus {
             target_version,
             replicas,
             ready_replicas,
+            updated_members: _,
             selector,
             leader,
             endpoints: _,

@@ -33,6 +33,9 @@ shape! {
         /// How many of them are healthy voters.
         #[schemars(range(min = 0, max = 100))]
         ready_replicas: i32,
+        /// How many of them are as the spec wants them: with the release that is being brought in, and with its options.
+        #[schemars(range(min = 0, max = 100))]
+        updated_members: i32,
         /// The labels by which the members' pods are found.
         selector: Selector,
         /// The member that leads.

@@ -170,6 +170,10 @@ fn rest(because: Because) -> Duration {
         | Because::JoinFailed
         | Because::MemberLost
         | Because::MemberLostBlocked
+        | Because::Rolling
+        | Because::RollingBlocked
+        | Because::Settling
+        | Because::Unreachable
         | Because::TooFew
         | Because::TooMany
         | Because::MemberUnwell => AWAITED,
