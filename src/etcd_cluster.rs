@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   control: watches --> observe --Stock, Heard--> compose --Seen--> decide --Plan--> act --> status --> report
-//!                                    decide: hold > form > sleep > leave > join > heal > roll > scale
+//!                                    decide: hold > form > sleep > leave > join > heal > scale > roll
 //!                                    render, identity, furnish, keyring: what members are made of
 //! ```
 //!

@@ -148,6 +148,13 @@ async fn replaced(story: &Story, cluster: &Cluster, voters: usize, lost: u64) ->
     cluster.comes(story, voters, COMES).await
 }
 
+/// Fails if etcd lists others than before.
+async fn are_the_same(cluster: &Cluster, before: &Listed) -> Result<()> {
+    let after = cluster.user.listed().await?;
+    ensure!(ids(&after) == ids(before), "{before:?} became {after:?}");
+    Ok(())
+}
+
 fn ids(listed: &Listed) -> BTreeSet<u64> {
     listed.members.iter().map(|it| it.id).collect()
 }

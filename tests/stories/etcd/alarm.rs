@@ -5,7 +5,7 @@ use etcd_client::{AlarmAction, AlarmType};
 use quorate_harness::{Disturbs, catalog};
 use serde_json::json;
 
-use super::{COMES, NEVER, SAYS, healthy, ids, pod_uids, with_operator};
+use super::{COMES, NEVER, SAYS, are_the_same, healthy, pod_uids, with_operator};
 
 /// No writer here: with its alarm raised etcd takes no writes, which is what it is for.
 #[tokio::test(flavor = "multi_thread")]
@@ -40,9 +40,7 @@ async fn while_an_alarm_is_raised_it_is_named_and_nobody_is_disturbed() -> Resul
             cluster.user.alarm(AlarmAction::Deactivate, alarm).await?;
             cluster.is_updated(story, 3, COMES).await?;
         }
-        let after = cluster.user.listed().await?;
-        ensure!(ids(&after) == ids(&before), "{before:?} became {after:?}");
-        Ok(())
+        are_the_same(&cluster, &before).await
     })
     .await
 }

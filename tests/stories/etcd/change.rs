@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 use tokio::time;
 
 use super::{
-    COMES, NEVER, RETURNS, healthy, ids, leader_and_follower, replaced, watched, with_operator,
-    writes_go_on,
+    COMES, NEVER, RETURNS, are_the_same, healthy, leader_and_follower, replaced, watched,
+    with_operator, writes_go_on,
 };
 
-/// Three members through three releases on a small machine.
+/// Three members, one after the other, on a small machine.
 const PATIENCE: Duration = Duration::from_mins(8);
 const OFTEN: Duration = Duration::from_millis(200);
 /// So many looks, about two seconds.
@@ -35,9 +35,7 @@ async fn a_patch_release_and_other_options_reach_one_member_after_the_other() ->
             ensure!(course.renewed.len() == 3, "{:?} were made anew", course.renewed);
             ensure!(course.renewed.last() == Some(&leader), "{leader} led: {:?}", course.renewed);
             all_run(&cluster, "3.6.16").await?;
-            let after = cluster.user.listed().await?;
-            ensure!(ids(&after) == ids(&before), "{before:?} became {after:?}");
-            Ok(())
+            are_the_same(&cluster, &before).await
         })
         .await?;
         Ok(())
@@ -58,9 +56,7 @@ async fn each_minor_version_is_reached_from_the_one_before() -> Result<()> {
                 ensure!(course.targets.last().is_some_and(|it| it == to), "{:?}", course.targets);
                 ensure!(course.renewed.len() == 3, "{:?} were made anew", course.renewed);
                 all_run(&cluster, to).await?;
-                let after = cluster.user.listed().await?;
-                ensure!(ids(&after) == ids(&before), "{before:?} became {after:?}");
-                Ok(())
+                are_the_same(&cluster, &before).await
             })
             .await?;
             Ok(())
@@ -111,9 +107,7 @@ async fn a_change_that_does_not_start_costs_one_member_until_it_is_taken_back() 
             writes_go_on(story, witnesses).await?;
             cluster.edit(&json!({"image": null})).await?;
             cluster.is_updated(story, 3, COMES).await?;
-            let after = cluster.user.listed().await?;
-            ensure!(ids(&after) == ids(&before), "{before:?} became {after:?}");
-            Ok(())
+            are_the_same(&cluster, &before).await
         })
         .await?;
         Ok(())
