@@ -12,6 +12,7 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::ResourceExt;
 use kube::runtime::reflector::{ObjectRef, Store};
 
+use super::compose::pod::has_ended;
 use super::heard::{Council, Heard, Voice};
 use super::seen::{Name, Reading};
 use super::stock::{Stock, name_of};
@@ -123,8 +124,11 @@ pub(super) async fn ask(stock: &Stock, credentials: Option<&Credentials>) -> (He
     (heard, lines)
 }
 
-/// Where a member can be asked; nowhere if its pod has no address yet.
+/// Where a member can be asked; nowhere if its pod has no address yet, or nobody is there any more.
 fn place(stock: &Stock, pod: &Pod) -> Option<(Name, Place)> {
+    if has_ended(pod) {
+        return None;
+    }
     let address: IpAddr = pod.status.as_ref()?.pod_ip.as_deref()?.parse().ok()?;
     let name = name_of(pod);
     let namespace = stock.cluster.namespace().unwrap_or_default();

@@ -47,6 +47,17 @@ fn refuses(container: &ContainerStatus) -> bool {
     !runs && last == Some(i32::from(REFUSES))
 }
 
+/// Whether etcd has ended in the pod for good: a kubelet starts nothing again in one that is on its way out. Its address is
+/// nobody's by then, and whoever asks there waits for an answer until the time is up.
+pub(crate) fn has_ended(pod: &Pod) -> bool {
+    let terminated = |it: &ContainerStatus| it.state.as_ref()?.terminated.as_ref().map(drop);
+    match state(pod) {
+        seen::Pod::Ended => true,
+        seen::Pod::Going => etcd(pod).and_then(terminated).is_some(),
+        seen::Pod::None | seen::Pod::Gated | seen::Pod::Started | seen::Pod::Refuses => false,
+    }
+}
+
 /// Whether etcd has ever run in the pod.
 pub(crate) fn has_run(pod: &Pod) -> bool {
     let ran = |it: &ContainerStatus| {

@@ -243,3 +243,19 @@ fn what_is_written_down_is_read_back() {
     assert_eq!(record.formed, Some(ClusterId(255)));
     assert_eq!(super::record(&EtcdClusterStatus::default()), Record::default());
 }
+
+#[test]
+fn nobody_is_asked_whose_etcd_has_ended_for_good() {
+    let ended = || container(json!({"terminated": {"exitCode": 0}}), json!({}), 0);
+    let runs = || container(json!({"running": {}}), json!({}), 0);
+    let going = |mut pod: Value| {
+        pod["metadata"]["deletionTimestamp"] = json!(NOW);
+        object(pod)
+    };
+    assert!(pod::has_ended(&going(pod("a", ended()))));
+    assert!(!pod::has_ended(&going(pod("a", runs()))), "it may still answer");
+    assert!(!pod::has_ended(&object(pod("a", ended()))), "the kubelet starts it again");
+    let mut failed = pod("a", ended());
+    failed["status"]["phase"] = json!("Failed");
+    assert!(pod::has_ended(&object(failed)), "nothing runs in it ever again");
+}
