@@ -18,6 +18,7 @@ mod heard;
 mod hop;
 mod identity;
 mod keyring;
+mod log;
 mod observe;
 pub mod plan;
 mod render;
@@ -25,6 +26,7 @@ mod report;
 pub mod seen;
 mod status;
 mod stock;
+mod undo;
 
 pub(crate) use control::Control;
 pub(crate) use identity::lifetimes::Lifetimes;

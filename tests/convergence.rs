@@ -70,7 +70,9 @@ fn ways(state: &State) -> Vec<(String, World, usize)> {
         return ways;
     }
     let left = faults - 1;
-    for cut in 0..world::calls(&plan) {
+    // Where releases matter, what was done may also not have been told.
+    let most = world::calls(&plan) + usize::from(world.has_releases());
+    for cut in 0..most {
         ways.push((format!("crash before call {cut}"), world.after(&plan, cut), left));
     }
     for fault in world.faults() {
@@ -138,6 +140,8 @@ fn rested(world: &World, because: Because) -> Result<(), String> {
         | Because::MemberLost
         | Because::MemberLostBlocked
         | Because::Rolling
+        | Because::ChangeFails
+        | Because::TakenBack
         | Because::Settling
         | Because::Unreachable
         | Because::TooFew
@@ -182,6 +186,37 @@ fn five_members_come_to_rest_from_everywhere() {
     walked(5, true, &[5], 1);
 }
 
+#[test]
+fn a_cluster_goes_up_step_by_step_whatever_happens() {
+    for (replicas, faults) in [(1, 3), (3, 2)] {
+        let world = World::new(replicas, true, &[]).with_releases(&[0, 1, 2]);
+        let states = walk(world, faults);
+        println!("{replicas} members, three releases, {faults} faults: {states} states");
+    }
+}
+
+#[test]
+fn a_cluster_goes_down_a_step_and_changes_its_mind_whatever_happens() {
+    let mut world = World::new(3, true, &[]).with_releases(&[0, 1]);
+    for _ in 0..20 {
+        world = world.after(&checked(&world), usize::MAX);
+    }
+    let (above, because, _) = ends_at(&world.struck(&Fault::Ask(1)), None);
+    assert_eq!(because, Because::Well);
+    let states = walk(above.struck(&Fault::Ask(0)), 1);
+    println!("3 members, down and up again, 1 fault: {states} states");
+}
+
+#[test]
+fn users_may_change_their_mind_about_releases_again_and_again() {
+    let mut world = World::new(3, true, &[]).with_releases(&[0, 1, 2]).calm();
+    for _ in 0..20 {
+        world = world.after(&checked(&world), usize::MAX);
+    }
+    let states = walk(world, 5);
+    println!("3 members, three releases, 5 edits and crashes: {states} states");
+}
+
 /// What takes minutes: `make convergence-long`.
 #[test]
 #[ignore = "minutes; make convergence-long walks it"]
@@ -209,6 +244,56 @@ fn settled() -> World {
     world
 }
 
+/// The world after a member was made anew.
+fn touched(world: &World) -> World {
+    let mut world = world.clone();
+    for _ in 0..3 {
+        world = world.after(&checked(&world), usize::MAX);
+    }
+    world
+}
+
+/// Passes until nothing changes any more, with a crash in one of them: what is the case then, and whose pods were made anew.
+fn ends_at(world: &World, crash: Option<(usize, usize)>) -> (World, Because, BTreeSet<Name>) {
+    let mut world = world.clone();
+    let mut renewed = BTreeSet::new();
+    for pass in 0..MOST_PASSES {
+        let plan = checked(&world);
+        if let Step::Restart(name) = &plan.step {
+            renewed.insert(name.clone());
+        }
+        let most = crash.filter(|it| it.0 == pass).map_or(usize::MAX, |it| it.1);
+        let after = world.after(&plan, most);
+        assert_eq!(after.broken, None);
+        let later = after.later();
+        let is_still = after == world && most == usize::MAX;
+        if is_still && later == world {
+            return (world, plan.because, renewed);
+        }
+        world = if is_still { later } else { after };
+    }
+    panic!("no rest: {world:#?}")
+}
+
+#[test]
+fn a_change_that_nobody_starts_with_is_taken_back_wherever_somebody_crashes() {
+    for asked in [0, 1] {
+        let bad = settled().with_releases(&[0, 1]).struck(&Fault::Ask(asked)).struck(&Fault::Spoil);
+        let crashes = (0..12).flat_map(|pass| (0..4).map(move |call| Some((pass, call))));
+        for crash in crashes.chain([None]) {
+            let (rest, because, renewed) = ends_at(&bad, crash);
+            assert_eq!(because, Because::TakenBack, "{crash:?}: {rest:#?}");
+            assert_eq!(renewed.len(), 1, "{crash:?}: {renewed:?} were touched");
+            // It stays so, until the spec is changed.
+            let still = (rest.clone(), Because::TakenBack, BTreeSet::new());
+            assert_eq!(ends_at(&rest, None), still);
+            let (mended, because, _) = ends_at(&rest.struck(&Fault::Mend), None);
+            assert_eq!(because, Because::Well, "{crash:?}: {mended:#?}");
+            assert!(mended.is_as_wanted(), "{mended:#?}");
+        }
+    }
+}
+
 /// Stories let the operator die in each deed that has a word; so each has one, and happens here, too.
 #[test]
 fn every_deed_is_done_somewhere_and_has_its_word() {
@@ -218,6 +303,10 @@ fn every_deed_is_done_somewhere_and_has_its_word() {
     // The leader goes only where somebody sends it away.
     let away = |name: &str| Fault::SendAway(Name(name.to_owned()));
     next.extend(["a", "b", "c"].map(|name| settled().struck(&away(name))));
+    next.push_back(touched(&settled().struck(&Fault::Spoil)).later());
+    next.push_back(settled().with_releases(&[0, 1, 2]).struck(&Fault::Ask(2)));
+    let above = ends_at(&settled().with_releases(&[0, 1]).struck(&Fault::Ask(1)), None).0;
+    next.push_back(above.struck(&Fault::Ask(0)));
     let mut next: VecDeque<_> = next.into_iter().map(|world| State { world, faults: 2 }).collect();
     let mut trail: Trail = next.iter().map(|state| (state.clone(), None)).collect();
     while let Some(state) = next.pop_front().filter(|_| done != all) {
@@ -243,4 +332,6 @@ fn every_fault_can_happen_somewhere() {
         assert!(names.iter().any(|it| it.starts_with(word)), "{word} is not in {names:?}");
     }
     assert!(matches!(world.faults().first(), Some(Fault::LosePod(_))));
+    let asked = world.with_releases(&[0, 1]).faults();
+    assert!(asked.contains(&Fault::Ask(1)), "{asked:?}");
 }

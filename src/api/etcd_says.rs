@@ -15,6 +15,8 @@ pub struct Standing {
     pub version: String,
     /// The release whose form its data has; nothing before 3.6.
     pub storage_version: String,
+    /// The release that etcd was told to go down to; nothing if it was not, and nothing before 3.6.
+    pub lowered_to: String,
     /// Whether it only listens.
     pub is_learner: bool,
     /// How far its log goes.

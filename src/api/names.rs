@@ -124,6 +124,8 @@ pub const CLUSTER_UID_LABEL: &str = "etcd.appdelivery.cncf.io/cluster-uid";
 pub const SCHEDULING_GATE: &str = "etcd.appdelivery.cncf.io/written-down";
 /// On a member's pod: a word for the spec that it was made from.
 pub const RECIPE_ANNOTATION: &str = "etcd.appdelivery.cncf.io/recipe";
+/// On a member's pod: the part of the spec that it was made from, so that there is something to go back to.
+pub const MADE_OF_ANNOTATION: &str = "etcd.appdelivery.cncf.io/made-of";
 /// The port of etcd for clients.
 pub const ETCD_CLIENT_PORT: u16 = 2379;
 /// The port of etcd for other members.

@@ -272,6 +272,12 @@ text! {
 }
 
 text! {
+    /// Something that the operator keeps for itself; only ever in a status.
+    pub struct KeptText;
+    { "type": "string", "maxLength": 32_768 }
+}
+
+text! {
     /// A selector of labels, written as kubectl takes it.
     pub struct Selector;
     { "type": "string", "maxLength": 1024 }

@@ -13,12 +13,14 @@ use kube::ResourceExt;
 
 use super::heard::{Council, Heard, named_in};
 use super::hop::Way;
-use super::render::Blueprint;
+use super::log::{Need, Written};
+use super::render::{Blueprint, tune};
 use super::seen::{
-    ClusterId, Etcd, Intent, Made, Member, MemberId, Name, Pod, Reading, Record, Registered, Seen,
-    Volume, Wanted,
+    ClusterId, Etcd, Intent, Lowering, Made, Member, MemberId, Name, Pod, Reading, Record,
+    Registered, Seen, Volume, Wanted, WayBack,
 };
 use super::stock::{Stock, name_of};
+use super::undo;
 use crate::api::etcd_cluster::v1::Medium;
 use crate::api::etcd_cluster::v1::status::{EtcdClusterStatus, Founding};
 use crate::api::etcd_member::{self, EtcdMember};
@@ -55,11 +57,12 @@ impl Look<'_> {
             paused: spec.paused,
             durable: spec.storage.medium == Medium::Disk,
             course: self.way.course(),
+            way_back: WayBack::Unknown,
         };
         let is_free = |name: &&Name| {
             stock.member(name).is_none() && stock.pod(name).is_none() && stock.claim(name).is_none()
         };
-        Seen {
+        let mut seen = Seen {
             wanted,
             record: record(&stock.cluster.status.clone().unwrap_or_default()),
             members: stock.oldest_first().into_iter().filter_map(|it| self.member(it)).collect(),
@@ -71,7 +74,15 @@ impl Look<'_> {
                 Reading::Unknown => Reading::Unknown,
             },
             free_names: names.iter().filter(is_free).cloned().collect(),
-        }
+        };
+        seen.wanted.way_back = if undo::stands(&stock.cluster).is_some() {
+            WayBack::Taken
+        } else if undo::worked(&seen, stock).is_some() {
+            WayBack::Known
+        } else {
+            WayBack::Unknown
+        };
+        seen
     }
 
     /// Volumes without an EtcdMember. What is on its way out is as good as gone: nobody can use it any more.
@@ -112,6 +123,7 @@ impl Look<'_> {
             volume: Reading::Known(volume),
             made,
             given_up: health::is_given_up(self, object, pod),
+            fails: health::fails(self, object, pod),
             name,
         })
     }
@@ -135,7 +147,26 @@ impl Look<'_> {
             leader: (*leader != 0).then_some(MemberId(*leader)),
             list: list.iter().map(entry).collect(),
             alarmed: alarms.iter().any(|it| self.is_grave(it)),
+            lowering: self.lowering(),
+            log_lacks: self.need().map_or(0, |it| it.lacks(self.heard)),
         }
+    }
+
+    /// Whether etcd was told to go down, and whether that is where it shall go.
+    fn lowering(&self) -> Lowering {
+        match self.way.lowered {
+            None => Lowering::No,
+            Some(target) if target.minor() == self.way.asked.minor() => Lowering::AsWanted,
+            Some(_) => Lowering::Unwanted,
+        }
+    }
+
+    /// What the next release needs of the log, if another comes in after the one that is brought in now.
+    pub(crate) fn need(&self) -> Option<Need> {
+        let next = self.way.after()?;
+        let before = self.stock.cluster.status.clone().unwrap_or_default();
+        let snapshot_count = u64::from(tune::snapshot_count(self.blueprint.spec));
+        Some(Need { next, snapshot_count, written: Written::now(&before, self.heard) })
     }
 
     /// Whether an alarm forbids to disturb anybody. Without space a new release must not come in; but more space for

@@ -13,9 +13,10 @@ mod leave;
 mod pods;
 mod roll;
 mod scale;
+mod settle;
 
 use super::plan::{Because, Plan, Step};
-use super::seen::{Course, Etcd, Reading, Seen};
+use super::seen::{Course, Etcd, Reading, Seen, WayBack};
 
 /// What a rule says.
 type Said = Option<(Step, Because)>;
@@ -23,7 +24,7 @@ type Said = Option<(Step, Because)>;
 type Rule = fn(&Seen, &Etcd) -> Said;
 
 /// The first that speaks is heard.
-const LADDER: [Rule; 8] = [
+const LADDER: [Rule; 10] = [
     leave::rule,
     join::rule,
     strangers,
@@ -31,7 +32,9 @@ const LADDER: [Rule; 8] = [
     join::waiting,
     leave::blocked,
     scale::rule,
+    settle::withdrawn,
     roll::rule,
+    settle::rule,
 ];
 
 /// Decides one pass.
@@ -65,8 +68,9 @@ fn rest(seen: &Seen, etcd: &Etcd) -> Because {
         return Because::MemberUnwell;
     }
     match seen.wanted.course {
+        Course::Reached if seen.wanted.way_back == WayBack::Taken => Because::TakenBack,
         Course::Reached => Because::Well,
-        Course::Further => Because::Settling,
+        Course::Further | Course::Down => Because::Settling,
         Course::NoWay => Because::Unreachable,
     }
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use super::seen::{Name, Reading};
 use crate::api::etcd_says::{Alarm, Listed, Standing};
+use crate::api::etcd_version::Release;
 
 /// Everything that was said.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +54,12 @@ impl Heard {
     /// What a member says of itself.
     pub(crate) fn standing(&self, name: &Name) -> Option<&Standing> {
         self.voices.get(name)?.standing.as_ref()
+    }
+
+    /// What etcd was told to go down to, if anybody says so.
+    pub(crate) fn lowered(&self) -> Option<Release> {
+        let mut said = self.voices.values().filter_map(|it| it.standing.as_ref());
+        said.find_map(|it| Release::parse(&it.lowered_to))
     }
 
     /// How far the furthest log goes.

@@ -8,8 +8,8 @@ use super::heard::{Heard, named_in};
 use super::seen::{Course, Name, Reading};
 use super::stock::{Stock, name_of};
 use crate::api::etcd_member::EtcdMember;
-use crate::api::etcd_version::Release;
 use crate::api::etcd_version::path::path;
+use crate::api::etcd_version::{Direction, Release, direction};
 use crate::api::texts::ReportedVersion;
 
 /// The way of a cluster.
@@ -21,6 +21,8 @@ pub(crate) struct Way {
     pub(crate) runs: Option<Release>,
     /// What was being brought in.
     pub(crate) towards: Option<Release>,
+    /// What etcd was told to go down to.
+    pub(crate) lowered: Option<Release>,
 }
 
 impl Way {
@@ -35,6 +37,7 @@ impl Way {
             asked,
             runs: oldest.or_else(|| read(status.and_then(|it| it.current_version.known()))),
             towards: read(status.and_then(|it| it.target_version.known())),
+            lowered: heard.lowered(),
         }
     }
 
@@ -47,25 +50,36 @@ impl Way {
     pub(crate) fn next(self, settled: bool) -> Release {
         let Some(runs) = self.runs else { return self.asked };
         let hop = self.hop(runs);
-        // A step to another minor version has begun when it was written down, and goes on.
-        let has_begun = self.towards.is_some_and(|it| it.minor() >= hop.minor());
+        // A step to another minor version has begun when it was written down, and goes on. One down only as long as etcd
+        // lets it: whoever came in against its will would not start.
+        let is_let_down = self.lowered.is_some_and(|it| it.minor() == hop.minor());
+        let has_begun = self.towards.is_some_and(|it| match direction(runs, hop) {
+            Direction::Downgrade => it.minor() <= hop.minor() && is_let_down,
+            Direction::Same | Direction::Patch | Direction::Upgrade => it.minor() >= hop.minor(),
+        });
         if hop.minor() == runs.minor() || has_begun || settled { hop } else { runs }
+    }
+
+    /// What is brought in after that which is now, if there is more to come.
+    pub(crate) fn after(self) -> Option<Release> {
+        let next = self.next(true);
+        (next != self.now()).then_some(next)
     }
 
     /// How far it is to what is asked for.
     pub(crate) fn course(self) -> Course {
         match self.runs {
             Some(runs) if self.asked != runs && self.hop(runs) == runs => Course::NoWay,
-            Some(_) if self.now() != self.asked => Course::Further,
-            Some(_) | None => Course::Reached,
+            Some(_) if self.now() == self.asked => Course::Reached,
+            Some(runs) if direction(runs, self.asked) == Direction::Downgrade => Course::Down,
+            Some(_) => Course::Further,
+            None => Course::Reached,
         }
     }
 
-    /// The first step. Where there is no way, or one back that this release cannot go, all stays as it is.
+    /// The first step. Where there is no way, all stays as it is.
     fn hop(self, runs: Release) -> Release {
-        let first =
-            path(runs, self.asked).map_or(runs, |hops| hops.first().copied().unwrap_or(self.asked));
-        if first.minor() < runs.minor() { runs } else { first }
+        path(runs, self.asked).map_or(runs, |hops| hops.first().copied().unwrap_or(self.asked))
     }
 }
 
@@ -92,7 +106,8 @@ mod tests {
     }
 
     fn way(asked: &str, runs: &str, towards: &str) -> Way {
-        Way { asked: read(asked).unwrap(), runs: read(runs), towards: read(towards) }
+        let asked = read(asked).unwrap();
+        Way { asked, runs: read(runs), towards: read(towards), lowered: None }
     }
 
     fn now(asked: &str, runs: &str, towards: &str) -> String {
@@ -161,8 +176,37 @@ mod tests {
     }
 
     #[test]
+    fn a_way_down_begins_when_it_was_written_down() {
+        assert_eq!(now("3.5.35", "3.6.16", "3.6.16"), "3.6.16");
+        assert_eq!(way("3.5.35", "3.6.16", "3.6.16").course(), Course::Down);
+        assert_eq!(next("3.5.35", "3.6.16", "3.6.16", false), "3.6.16");
+        assert_eq!(next("3.5.35", "3.6.16", "3.6.16", true), "3.5.35");
+        let told = Way { lowered: read("3.5.0"), ..way("3.5.35", "3.6.16", "3.5.35") };
+        assert_eq!((told.now().to_string().as_str(), told.course()), ("3.5.35", Course::Reached));
+        let not_told = way("3.5.35", "3.6.16", "3.5.35");
+        assert_eq!(
+            (not_told.now().to_string().as_str(), not_told.course()),
+            ("3.6.16", Course::Down)
+        );
+        // The first member has gone down.
+        assert_eq!(now("3.5.35", "3.5.35", "3.5.35"), "3.5.35");
+    }
+
+    #[test]
+    fn a_way_down_is_taken_back_before_and_after_it_has_begun() {
+        assert_eq!(now("3.6.16", "3.6.16", "3.5.35"), "3.6.16");
+        assert_eq!(
+            now("3.6.16", "3.5.35", "3.5.35"),
+            "3.5.35",
+            "up again it is a step like any other"
+        );
+        assert_eq!(next("3.6.16", "3.5.35", "3.5.35", true), "3.6.16");
+    }
+
+    #[test]
     fn where_there_is_no_way_it_says_so() {
-        assert_eq!(way("3.5.35", "3.6.16", "3.6.16").course(), Course::NoWay);
+        assert_eq!(way("3.5.35", "3.7.3", "3.7.3").course(), Course::NoWay);
+        assert_eq!(way("3.5.20", "3.6.16", "3.6.16").course(), Course::NoWay);
         assert_eq!(way("3.6.16", "3.6.16", "3.6.16").course(), Course::Reached);
         assert_eq!(way("3.6.16", "", "").course(), Course::Reached);
     }
@@ -170,6 +214,6 @@ mod tests {
     #[test]
     fn where_there_is_no_way_nothing_changes() {
         assert_eq!(now("3.5.35", "3.7.3", "3.7.3"), "3.7.3");
-        assert_eq!(next("3.5.35", "3.6.16", "3.6.16", true), "3.6.16");
+        assert_eq!(next("3.5.20", "3.6.16", "3.6.16", true), "3.6.16");
     }
 }

@@ -82,6 +82,17 @@ pub enum Step {
     /// Delete the pod of a member that runs as it was made once; it comes back on its volume, as it is made now.
     /// Before: every other voter is well, or it is down itself. Again it does the same.
     Restart(Name),
+    /// Write down that what the spec asks for is taken back, because this member does not start with it, and what members
+    /// are made of instead. It holds until the spec changes; again it writes the same.
+    TakeBack(Name),
+    /// Write entries to etcd's log that change nothing, until members make snapshots that lie beyond what an older
+    /// release wrote. Before: every voter is well. Again it writes more of them.
+    FillLog,
+    /// Tell etcd to bring its data down to the minor version before, so that members of it can come in. Before: every voter
+    /// is well, and all run the same. Again it is refused; members say then that it was told.
+    AllowDowngrade,
+    /// Tell etcd that it shall not go down any more. Again it changes nothing, or is refused.
+    ForbidDowngrade,
     /// Delete the pod of a member that etcd does not know any more.
     DeletePod(Name),
     /// Delete what is left of a member that has no pod any more: its EtcdMember, and its volume if the
@@ -128,6 +139,10 @@ pub enum Because {
     Rolling,
     /// Members should be made anew, and it would not be safe now.
     RollingBlocked,
+    /// Members should be different, and the first that was made so does not start.
+    ChangeFails,
+    /// What the spec asks for was taken back, because a member did not start with it: a person is needed.
+    TakenBack,
     /// All members run a new release, and their data is not of its form yet.
     Settling,
     /// There is no way from the release that runs to the one that is asked for: a person is needed.
@@ -165,6 +180,8 @@ impl Because {
             Self::MemberLostBlocked => "MemberLostBlocked",
             Self::Rolling => "Rolling",
             Self::RollingBlocked => "RollingBlocked",
+            Self::ChangeFails => "ChangeFails",
+            Self::TakenBack => "TakenBack",
             Self::Settling => "Settling",
             Self::Unreachable => "VersionUnreachable",
             Self::TooFew => "TooFew",
@@ -188,6 +205,8 @@ impl Because {
             | Self::MemberLost
             | Self::MemberLostBlocked
             | Self::RollingBlocked
+            | Self::ChangeFails
+            | Self::TakenBack
             | Self::Unreachable
             | Self::MemberUnwell => true,
             Self::Paused
@@ -212,6 +231,7 @@ impl Because {
             Self::VolumesRetained
             | Self::ForeignCluster
             | Self::ForeignMember
+            | Self::TakenBack
             | Self::Unreachable => true,
             Self::Paused
             | Self::PredecessorThere
@@ -228,6 +248,7 @@ impl Because {
             | Self::MemberLostBlocked
             | Self::Rolling
             | Self::RollingBlocked
+            | Self::ChangeFails
             | Self::Settling
             | Self::TooFew
             | Self::TooMany

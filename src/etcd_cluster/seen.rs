@@ -77,6 +77,21 @@ pub struct Wanted {
     pub durable: bool,
     /// How far it is to the release that is asked for.
     pub course: Course,
+    /// Whether there is a way back from what the spec asks for.
+    #[serde(default)]
+    pub way_back: WayBack,
+}
+
+/// Whether there is a way back from what the spec asks for, to what worked before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum WayBack {
+    /// Nobody knows what worked before, or it is the same.
+    #[default]
+    Unknown,
+    /// It is known what worked before.
+    Known,
+    /// It was taken: members are made of what worked before.
+    Taken,
 }
 
 /// How far it is to the release that is asked for.
@@ -86,6 +101,8 @@ pub enum Course {
     Reached,
     /// It comes after what is brought in now.
     Further,
+    /// It is of the minor version before what runs, and data must be brought down before members of it come in.
+    Down,
     /// There is no way from what runs.
     NoWay,
 }
@@ -131,6 +148,9 @@ pub struct Member {
     pub made: Made,
     /// Whether it has been unwell for longer than the user puts up with.
     pub given_up: bool,
+    /// Whether its pod has failed to start so often, or for so long, that it is of no use to wait.
+    #[serde(default)]
+    pub fails: bool,
 }
 
 /// What a member's pod was made from.
@@ -183,6 +203,24 @@ pub struct Etcd {
     pub list: Vec<Registered>,
     /// Whether any member has raised an alarm.
     pub alarmed: bool,
+    /// How many entries must be written to its log before the next release can start on it.
+    #[serde(default)]
+    pub log_lacks: u64,
+    /// Whether it was told to go down a minor version.
+    #[serde(default)]
+    pub lowering: Lowering,
+}
+
+/// Whether etcd was told to go down a minor version.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Lowering {
+    /// It was not, or nobody can say.
+    #[default]
+    No,
+    /// It was, and that is what is wanted.
+    AsWanted,
+    /// It was, and that is not wanted any more.
+    Unwanted,
 }
 
 /// A member as etcd lists it.

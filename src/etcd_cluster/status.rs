@@ -13,11 +13,12 @@ mod words;
 pub(crate) use conditions::{blind, invalid, is_not_granted, reason_before};
 pub(crate) use member::member;
 pub(crate) use steps::words as step_words;
-pub(crate) use words::story;
+pub(crate) use words::{reason as why_it_waits, story};
 
 use super::compose::Look;
+use super::log::Written;
 use super::plan::{Because, Plan};
-use super::seen::{Made, Member, Pod, Reading, Seen};
+use super::seen::{Course, Lowering, Made, Member, Pod, Reading, Seen, WayBack};
 use crate::api::etcd_cluster::v1::status::{
     EtcdClusterStatus, MemberRole, MemberStatus, PlanStatus,
 };
@@ -27,6 +28,7 @@ use crate::api::field::Field;
 use crate::api::names;
 use crate::api::pod::LocalRef;
 use crate::etcd_cluster::render::tune;
+use crate::etcd_cluster::undo;
 
 /// The first minor version that says which form its data has.
 const FORMS: Minor = Minor { major: 3, minor: 6 };
@@ -54,9 +56,14 @@ pub(crate) fn cluster(tale: &Tale<'_>) -> EtcdClusterStatus {
     });
     let count = |it: usize| Field::Known(i32::try_from(it).unwrap_or(i32::MAX));
     let way = look.way;
-    let next = way.next(is_settled(tale));
-    // Before a step begins nobody has taken it.
-    let updated = if next == blueprint.spec.version { updated(seen).count() } else { 0 };
+    let is_ready = match way.course() {
+        Course::Down => is_lowered(tale),
+        Course::Reached | Course::Further | Course::NoWay => is_settled(tale) && is_readable(tale),
+    };
+    let next = way.next(is_ready);
+    // Before a step begins nobody has taken it, and nobody is as a spec wants it that was taken back.
+    let is_under_way = next == blueprint.spec.version && seen.wanted.way_back != WayBack::Taken;
+    let updated = if is_under_way { updated(seen).count() } else { 0 };
     let urls = seen.members.iter().map(|it| blueprint.client_url(&it.name).into());
     let formed = seen.record.formed.is_some();
     EtcdClusterStatus {
@@ -68,6 +75,7 @@ pub(crate) fn cluster(tale: &Tale<'_>) -> EtcdClusterStatus {
             |it| Field::Known(it.to_string().into()),
         ),
         target_version: Field::Known(next.to_string().into()),
+        log: Written::now(&before, look.heard).map(Written::status).into(),
         replicas: count(seen.members.len()),
         ready_replicas: count(well.count()),
         updated_members: count(updated),
@@ -78,9 +86,10 @@ pub(crate) fn cluster(tale: &Tale<'_>) -> EtcdClusterStatus {
         binding: if formed { binding(blueprint.name) } else { Field::Absent },
         highest_revision: highest(tale, &before).into(),
         members: Field::Known(members),
+        taken_back: undo::stands(&stock.cluster).cloned().into(),
         plan: Field::Known(PlanStatus {
             step: Field::Known(steps::words(plan, seen).into()),
-            because: Field::Known(words::because(plan.because).into()),
+            because: Field::Known(why(tale).into()),
             blocked_by: tale.trouble.clone().map(|it| words::short(&it).into()).into(),
         }),
         progress: Field::Absent,
@@ -88,6 +97,13 @@ pub(crate) fn cluster(tale: &Tale<'_>) -> EtcdClusterStatus {
         tuning: Field::Known(tune::tuning(blueprint.spec)),
         conditions: Field::Known(conditions::all(tale, &before)),
     }
+}
+
+/// Which rule was heard, and what is still to come.
+fn why(tale: &Tale<'_>) -> String {
+    let because = words::because(tale.plan.because);
+    let ahead = words::ahead(tale).filter(|_| tale.seen.record.formed.is_some());
+    ahead.map_or_else(|| because.to_owned(), |it| format!("{because}; {it}"))
 }
 
 /// Whether the data of all who run the oldest release has its form. Before 3.6 there was nothing to tell forms apart.
@@ -103,6 +119,20 @@ pub(super) fn is_settled(tale: &Tale<'_>) -> bool {
         (Some(_) | None, None) | (None, Some(_)) => false,
     };
     all.iter().all(has_form)
+}
+
+/// Whether all data has the form of the minor version before, and members of it may come in.
+pub(super) fn is_lowered(tale: &Tale<'_>) -> bool {
+    let Some(etcd) = tale.seen.etcd.known() else { return false };
+    let form = |name| Release::parse(&tale.look.heard.standing(name)?.storage_version);
+    let asked = tale.look.way.asked.minor();
+    let is_down = |name| form(name).is_some_and(|it| it.minor() == asked);
+    etcd.lowering == Lowering::AsWanted && etcd.list.iter().all(|it| is_down(&it.name))
+}
+
+/// Whether the next release can read the log of every member.
+pub(super) fn is_readable(tale: &Tale<'_>) -> bool {
+    tale.look.need().is_none_or(|it| it.is_met(tale.look.heard))
 }
 
 fn binding(cluster: &str) -> Field<LocalRef> {

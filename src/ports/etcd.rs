@@ -8,9 +8,10 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use etcd_client::{
-    AlarmAction, AlarmType, Certificate, Channel, Client, GetOptions, Identity, MemberAddOptions,
-    TlsOptions,
+    AlarmAction, AlarmType, Certificate, Channel, Client, DeleteOptions, DowngradeOptions,
+    GetOptions, Identity, MemberAddOptions, TlsOptions,
 };
+use futures::{StreamExt, TryStreamExt, stream};
 use tokio::time;
 use tonic::transport::Endpoint;
 
@@ -20,6 +21,10 @@ use crate::api::etcd_says::{Alarm, Listed, Standing};
 const CONNECT_LIMIT: Duration = Duration::from_secs(2);
 /// A key that nobody needs: only the agreement on it counts.
 const PROBE_KEY: &str = "quorate-probe";
+/// A key that is smaller.
+const BEFORE_PROBE_KEY: &str = "quorate";
+/// So many entries are on their way at once.
+const AT_ONCE: usize = 64;
 
 /// What the operator shows to members, and whom it trusts. It is not shown to anybody else.
 #[derive(Clone)]
@@ -147,6 +152,11 @@ impl Line {
             leader: told.leader(),
             version: told.version().to_owned(),
             storage_version: told.storage_version().to_owned(),
+            lowered_to: told
+                .downgrade_info()
+                .filter(|it| it.enabled())
+                .map(|it| it.target_version().to_owned())
+                .unwrap_or_default(),
             is_learner: told.is_learner(),
             raft_index: told.raft_index(),
             applied_index: told.raft_applied_index(),
@@ -194,6 +204,33 @@ impl Line {
             Some(Alarm { member: it.member_id(), word })
         };
         Ok(told.alarms().iter().filter_map(alarm).collect())
+    }
+
+    /// Writes entries to the log that change nothing: from one key up to a smaller one there is no key to delete.
+    pub(crate) async fn write_nothing(&self, entries: usize) -> Result<(), EtcdError> {
+        let one = |_| async {
+            let mut client = self.client.kv_client();
+            let options = DeleteOptions::new().with_range(BEFORE_PROBE_KEY);
+            let call = client.delete(PROBE_KEY, Some(options));
+            self.within("write to the log", call).await.map(|_| ())
+        };
+        stream::iter(0..entries).map(one).buffer_unordered(AT_ONCE).try_collect().await
+    }
+
+    /// Lets members of an older minor version in, after etcd has found that it can: it brings its data down to that.
+    pub(crate) async fn allow_downgrade(&self, to: &str) -> Result<(), EtcdError> {
+        let mut client = self.client.maintenance_client();
+        let ask = client.downgrade(DowngradeOptions::Validate(to.to_owned()));
+        self.within("ask for a downgrade", ask).await?;
+        let call = client.downgrade(DowngradeOptions::Enable(to.to_owned()));
+        self.within("allow a downgrade", call).await.map(|_| ())
+    }
+
+    /// Lets no members of an older minor version in any more.
+    pub(crate) async fn forbid_downgrade(&self) -> Result<(), EtcdError> {
+        let mut client = self.client.maintenance_client();
+        let call = client.downgrade(DowngradeOptions::Cancel);
+        self.within("end a downgrade", call).await.map(|_| ())
     }
 
     /// Lets the members know of one that will listen.

@@ -23,6 +23,9 @@ impl World {
             after.step(&plan.step);
             after.live();
         }
+        if most > calls(plan) {
+            after.tell();
+        }
         after
     }
 
@@ -86,12 +89,12 @@ impl World {
             }
             Told::Found | Told::Join => Process::Gated(told),
             Told::Return => {
-                self.made_of.insert(name.clone(), self.recipe);
+                self.made_of.insert(name.clone(), self.holds());
                 self.started(name, Told::Return)
             }
         };
         self.disks.entry(name.clone()).or_insert(Disk::Empty);
-        self.made_of.insert(name.clone(), self.recipe);
+        self.made_of.insert(name.clone(), self.holds());
         self.pods.insert(name.clone(), process);
     }
 
@@ -145,6 +148,10 @@ impl World {
             Step::MoveLeader(id) => self.leader = Some(id.0),
             Step::Remove(id) => self.remove(id.0),
             Step::Restart(name) => self.restart(name),
+            Step::TakeBack(name) => self.take_back(name),
+            Step::FillLog => self.fill_log(),
+            Step::AllowDowngrade => self.allow_downgrade(),
+            Step::ForbidDowngrade => self.forbid_downgrade(),
             Step::DeletePod(name) => {
                 self.must_be_a_stranger(name);
                 self.lose_pod(name);

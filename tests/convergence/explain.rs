@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use quorate::etcd_cluster::plan::{Plan, Step};
 use quorate::etcd_cluster::seen::{
-    Etcd, Member, MemberId, Name, Pod, Reading, Registered, Seen, Volume,
+    Etcd, Member, MemberId, Name, Pod, Reading, Registered, Seen, Volume, WayBack,
 };
 
 use super::World;
@@ -13,7 +13,11 @@ use super::World;
 impl World {
     /// What cannot be told apart from a moment's delay; nothing if all can.
     pub(crate) fn differs(&self, real: &Seen) -> Option<String> {
-        let model = self.seen();
+        let mut model = self.seen();
+        // Pods that an older release made do not say what they were made of.
+        if model.wanted.way_back == WayBack::Known {
+            model.wanted.way_back = real.wanted.way_back;
+        }
         if model.wanted != real.wanted {
             return Some(format!("wanted: {:?} instead of {:?}", real.wanted, model.wanted));
         }
@@ -95,6 +99,10 @@ impl World {
             | Step::AddLearner(_)
             | Step::Retire(_)
             | Step::Restart(_)
+            | Step::TakeBack(_)
+            | Step::FillLog
+            | Step::AllowDowngrade
+            | Step::ForbidDowngrade
             | Step::DeletePod(_)
             | Step::Forget(_)) => same.clone(),
         };

@@ -36,13 +36,18 @@ pub(crate) enum Fault {
     Forget,
     /// The user wants members to be different, in a way that works; or takes that back.
     Change,
+    /// The user asks for another release.
+    Ask(u8),
     /// Somebody writes by hand that a member shall go.
     SendAway(Name),
 }
 
 impl World {
     pub(crate) fn faults(&self) -> Vec<Fault> {
-        let mut faults = Vec::new();
+        let mut faults: Vec<Fault> = self.may_ask_for().map(Fault::Ask).collect();
+        if self.is_calm() {
+            return faults;
+        }
         for name in self.pods.keys() {
             faults.push(Fault::LosePod(name.clone()));
             faults.push(Fault::LoseDisk(name.clone()));
@@ -113,6 +118,7 @@ impl World {
             Fault::Forget => after.record = Record::default(),
             Fault::Edit(size) => after.replicas = *size,
             Fault::Change => after.recipe.changed = !self.recipe.changed,
+            Fault::Ask(minor) => after.ask_for(*minor),
             Fault::SendAway(name) => {
                 if let Some(object) = after.members.get_mut(name) {
                     object.intent = Intent::Leave;
@@ -160,6 +166,7 @@ impl World {
                     && self.disks.get(name) == Some(&Disk::Log);
                 object.given_up &= !up;
             }
+            self.live_with_releases();
             if *self == before {
                 return;
             }

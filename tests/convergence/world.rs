@@ -4,6 +4,7 @@
 mod done;
 mod explain;
 mod happen;
+mod release;
 
 use std::collections::BTreeMap;
 
@@ -11,9 +12,10 @@ pub(crate) use done::calls;
 pub(crate) use happen::Fault;
 use quorate::api::told::Told;
 use quorate::etcd_cluster::seen::{
-    ClusterId, Course, Etcd, Intent, Made, Member, MemberId, Name, Pod, Reading, Record,
-    Registered, Seen, Volume, Wanted, quorum,
+    ClusterId, Etcd, Intent, Made, Member, MemberId, Name, Pod, Reading, Record, Registered, Seen,
+    Volume, Wanted, quorum,
 };
+use release::{Releases, TakenBack};
 
 /// The names that members get, in their order.
 const NAMES: [&str; 26] = [
@@ -46,6 +48,8 @@ struct Recipe {
     changed: bool,
     /// No node can satisfy it.
     spoilt: bool,
+    /// Which minor version it is of.
+    minor: u8,
 }
 
 /// What is on a disk.
@@ -87,6 +91,8 @@ pub(crate) struct World {
     leader: Option<u64>,
     ids: u64,
     used: usize,
+    releases: Releases,
+    taken_back: Option<TakenBack>,
     pub(crate) broken: Option<String>,
 }
 
@@ -108,6 +114,8 @@ impl World {
             leader: None,
             ids: 0,
             used: 0,
+            releases: Releases::default(),
+            taken_back: None,
             broken: None,
         }
     }
@@ -119,7 +127,8 @@ impl World {
                 replicas: self.replicas,
                 paused: self.paused,
                 durable: self.durable,
-                course: Course::Reached,
+                course: self.course(),
+                way_back: self.way_back(),
             },
             record: self.record.clone(),
             members: self.members.iter().map(|(name, it)| self.member(name, *it)).collect(),
@@ -154,7 +163,8 @@ impl World {
         };
         let volume = if self.disks.contains_key(name) { Volume::There } else { Volume::None };
         let (pod, volume) = (Reading::Known(pod), Reading::Known(volume));
-        Member { name: name.clone(), intent, had_pod, pod, volume, made, given_up }
+        let fails = given_up && matches!(self.pods.get(name), Some(Process::Waits(_)));
+        Member { name: name.clone(), intent, had_pod, pod, volume, made, given_up, fails }
     }
 
     fn etcd(&self) -> Etcd {
@@ -169,6 +179,8 @@ impl World {
             leader: self.leader.map(MemberId),
             list: self.list.iter().map(entry).collect(),
             alarmed: false,
+            log_lacks: self.log_lacks(),
+            lowering: self.lowering(),
         }
     }
 
@@ -200,7 +212,7 @@ impl World {
 
     /// Whether a pod was made from something else than there is now.
     fn is_made_otherwise(&self, name: &Name) -> bool {
-        self.made_of.get(name).is_some_and(|it| *it != self.recipe)
+        self.made_of.get(name).is_some_and(|it| *it != self.holds())
     }
 
     pub(crate) fn has_one_copy_in_memory(&self) -> bool {
@@ -219,6 +231,7 @@ impl World {
         let lost = self.pods.keys().filter(is_lost).count();
         let count = self.list.len() == self.replicas && self.members.len() == self.replicas + left;
         let is_new = self.list.iter().all(|it| !self.is_made_otherwise(&it.name));
-        well && known && count && is_new && self.pods.len() == self.replicas + lost
+        let is_there = self.has_what_is_asked_for();
+        well && known && count && is_new && is_there && self.pods.len() == self.replicas + lost
     }
 }

@@ -20,6 +20,7 @@ mod rest;
 mod scale;
 mod spec;
 mod unattended;
+mod versions;
 
 use std::collections::BTreeSet;
 use std::time::Duration;

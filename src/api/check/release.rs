@@ -76,7 +76,8 @@ pub struct Abilities(&'static [Ability]);
 
 impl Abilities {
     /// What the controllers of this release do.
-    pub const THIS_RELEASE: Self = Self(&[Ability::Cluster, Ability::Upgrade]);
+    pub const THIS_RELEASE: Self =
+        Self(&[Ability::Cluster, Ability::Upgrade, Ability::UpgradeInHops, Ability::Downgrade]);
     /// Everything that the API has words for.
     pub const EVERYTHING: Self = Self(Ability::ALL);
 

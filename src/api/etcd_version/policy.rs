@@ -14,6 +14,9 @@ pub struct Line {
     /// What every member must run at least before the cluster leaves for the next minor version.
     /// No downgrade ends below it either: the way back up would be closed.
     pub floor: Option<Release>,
+    /// The oldest minor version whose entries in a log it can read. A member that finds older ones at its start, or
+    /// is sent them, ends. Nothing if nobody has found a limit.
+    pub reads: Option<Minor>,
 }
 
 impl Line {
@@ -26,9 +29,10 @@ impl Line {
 
 /// The supported minor versions, oldest first and without a gap.
 pub const LINES: [Line; 3] = [
-    Line { newest: Release::new(3, 5, 35), floor: Some(Release::new(3, 5, 32)) },
-    Line { newest: Release::new(3, 6, 16), floor: Some(Release::new(3, 6, 11)) },
-    Line { newest: Release::new(3, 7, 3), floor: None },
+    Line { newest: Release::new(3, 5, 35), floor: Some(Release::new(3, 5, 32)), reads: None },
+    Line { newest: Release::new(3, 6, 16), floor: Some(Release::new(3, 6, 11)), reads: None },
+    // A member of 3.5 tells of itself at each start in an old form, which 3.6 translates and 3.7 has forgotten.
+    Line { newest: Release::new(3, 7, 3), floor: None, reads: Some(Minor { major: 3, minor: 6 }) },
 ];
 
 /// A fault in all releases of one minor version up to the one that repaired it.

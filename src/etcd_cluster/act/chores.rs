@@ -15,6 +15,7 @@ use crate::etcd_cluster::plan::Chore;
 use crate::etcd_cluster::render::Peer;
 use crate::etcd_cluster::report;
 use crate::etcd_cluster::seen::Name;
+use crate::etcd_cluster::undo;
 use crate::ports::call::Class;
 use crate::ports::objects::{Kept, ObjectError};
 
@@ -42,7 +43,7 @@ impl Act<'_> {
     }
 
     /// Writes something down that is never decided twice, into exactly the object that was looked at.
-    async fn record(&mut self, change: Value) -> Result<(), ActError> {
+    pub(super) async fn record(&mut self, change: Value) -> Result<(), ActError> {
         let body = report::with_record(&self.stock.cluster, &change);
         let (name, namespace) = (self.blueprint.name, self.blueprint.namespace);
         let written = self.objects.apply_status::<EtcdCluster>(namespace, name, &body).await;
@@ -97,6 +98,10 @@ impl Act<'_> {
         let mut pod = made.map_err(ActError::CannotMake)?;
         if let Some(recipe) = recipe(self.blueprint, name) {
             pod.annotations_mut().insert(names::RECIPE_ANNOTATION.to_owned(), recipe);
+        }
+        let release = self.blueprint.spec.version;
+        if let Some(made_of) = undo::made_of(&self.stock.cluster, release) {
+            pod.annotations_mut().insert(names::MADE_OF_ANNOTATION.to_owned(), made_of);
         }
         let listed = self.seen.etcd.known().and_then(|etcd| etcd.entry(name));
         if listed.is_some_and(|it| !it.learner) {

@@ -8,15 +8,21 @@ use serde_json::json;
 
 use super::{Act, ActError};
 use crate::api::etcd_member::Intent;
+use crate::api::etcd_version::Minor;
 use crate::etcd_cluster::plan::Step;
 use crate::etcd_cluster::seen::{Etcd, MemberId, Name};
+use crate::etcd_cluster::status::why_it_waits;
+use crate::etcd_cluster::undo;
 use crate::ports::etcd::{EtcdError, Line};
 
 /// A change of the members may take as long as an election.
 const CHANGE_LIMIT: Duration = Duration::from_secs(6);
 
+/// So many entries are written at once: it is over long before anybody would wonder where it is.
+const MOST_ENTRIES: usize = 1000;
+
 impl Act<'_> {
-    pub(super) async fn step(&self, step: &Step) -> Result<(), ActError> {
+    pub(super) async fn step(&mut self, step: &Step) -> Result<(), ActError> {
         match step {
             Step::Wait => Ok(()),
             Step::MakeJoiner(name) => self.make_member(name, Intent::Join, false).await,
@@ -29,10 +35,31 @@ impl Act<'_> {
             Step::MoveLeader(MemberId(id)) => {
                 self.change(async |line| line.move_leader(*id).await).await
             }
+            Step::FillLog => {
+                let lacks = self.seen.etcd.known().map_or(0, |etcd| etcd.log_lacks);
+                let count = usize::try_from(lacks).unwrap_or(usize::MAX).min(MOST_ENTRIES);
+                self.change(async |line| line.write_nothing(count).await).await
+            }
+            Step::AllowDowngrade => {
+                let Minor { major, minor } = self.blueprint.spec.version.minor();
+                let below = format!("{major}.{}.0", minor.saturating_sub(1));
+                self.change(async |line| line.allow_downgrade(&below).await).await
+            }
+            Step::ForbidDowngrade => self.change(async |line| line.forbid_downgrade().await).await,
+            Step::TakeBack(name) => self.take_back(name).await,
             Step::Retire(name) => self.change_member(name, &json!({ "intent": "Leave" })).await,
             Step::Restart(name) | Step::DeletePod(name) => self.delete_pod(name).await,
             Step::Forget(name) => self.clear_away(name).await,
         }
+    }
+
+    /// Writes down that what the spec asks for is taken back. Whoever decides next makes members of what worked.
+    async fn take_back(&mut self, name: &Name) -> Result<(), ActError> {
+        let gone = || ActError::Gone { doing: "take a change back for", name: name.clone() };
+        let worked = undo::worked(self.seen, self.stock).ok_or_else(gone)?;
+        let why = self.stock.pod(name).and_then(why_it_waits);
+        let why = why.unwrap_or_else(|| "it does not answer".to_owned());
+        self.record(undo::record(&self.stock.cluster, &worked, name, &why)).await
     }
 
     /// Makes one change through the leader, as long as this replica leads the operator.

@@ -44,6 +44,19 @@ pub(super) fn is_given_up(look: &Look<'_>, object: &EtcdMember, pod: Option<&Pod
     unwell >= repair.replace_after || (crashes && unwell >= SHORTEST)
 }
 
+/// Whether a member's pod has failed to start so often, or for so long, that waiting is of no use.
+pub(super) fn fails(look: &Look<'_>, object: &EtcdMember, pod: Option<&Pod>) -> bool {
+    let Some(pod) = pod.filter(|_| look.heard.standing(&name_of(object)).is_none()) else {
+        return false;
+    };
+    let since = made_at(pod).unwrap_or(look.now).max(look.since);
+    let lasted = Duration::try_from(look.now.duration_since(since)).unwrap_or_default();
+    let attempts = look.blueprint.spec.repair.recreate_attempts;
+    pod::crashes(pod, attempts)
+        || pod::cannot_be_created(pod) && lasted >= SHORTEST
+        || is_given_up(look, object, Some(pod))
+}
+
 /// When a pod was made.
 fn made_at(pod: &Pod) -> Option<Timestamp> {
     pod.metadata.creation_timestamp.as_ref().map(|it| it.0)

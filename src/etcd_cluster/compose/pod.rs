@@ -13,6 +13,15 @@ use crate::etcd_cluster::seen::{self, Name};
 
 /// The container of etcd.
 const ETCD: &str = "etcd";
+/// The kubelet's words for a container that it cannot make.
+const UNMADE: [&str; 6] = [
+    "ErrImagePull",
+    "ImagePullBackOff",
+    "InvalidImageName",
+    "ErrImageNeverPull",
+    "CreateContainerError",
+    "CreateContainerConfigError",
+];
 
 /// Where a pod is in its life.
 pub(crate) fn state(pod: &Pod) -> seen::Pod {
@@ -77,6 +86,17 @@ pub(crate) fn crashes(pod: &Pod, attempts: u32) -> bool {
     })
 }
 
+/// Whether a container cannot even be made, because of its image or its settings.
+pub(crate) fn cannot_be_created(pod: &Pod) -> bool {
+    let status = pod.status.as_ref();
+    let init = status.and_then(|it| it.init_container_statuses.as_deref()).unwrap_or_default();
+    let waits = |it: &ContainerStatus| {
+        let waiting = it.state.as_ref().and_then(|state| state.waiting.as_ref());
+        waiting.and_then(|it| it.reason.as_deref()).is_some_and(|it| UNMADE.contains(&it))
+    };
+    init.iter().chain(etcd(pod)).any(waits)
+}
+
 /// Whether a pod was made from another spec than there is now.
 pub(crate) fn differs(blueprint: &Blueprint<'_>, name: &Name, pod: &Pod) -> bool {
     let made_from = pod.annotations().get(names::RECIPE_ANNOTATION);
@@ -94,9 +114,14 @@ pub(crate) fn recipe(blueprint: &Blueprint<'_>, name: &Name) -> Option<String> {
     let blueprint = Blueprint { agent_image: "", agent_pull_policy: None, ..*blueprint };
     let pod = blueprint.pod(name, Told::Return, &[], "").ok()?;
     let text = serde_json::to_string(&pod).ok()?;
+    Some(digest(&text))
+}
+
+/// A short word for a text.
+pub(crate) fn digest(text: &str) -> String {
     // FNV-1a. It must be the same in every release, and nobody has a reason to forge it.
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     });
-    Some(format!("{hash:016x}"))
+    format!("{hash:016x}")
 }

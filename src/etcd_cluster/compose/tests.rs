@@ -259,3 +259,63 @@ fn nobody_is_asked_whose_etcd_has_ended_for_good() {
     failed["status"]["phase"] = json!("Failed");
     assert!(pod::has_ended(&object(failed)), "nothing runs in it ever again");
 }
+
+#[test]
+fn a_pod_fails_that_crashes_too_often_or_cannot_be_made_for_a_minute() {
+    let waits = |why: &str| json!({"waiting": {"reason": why}});
+    let (early, late) = ("2026-11-16T11:59:30Z", "2026-11-16T11:58:30Z");
+    for (state, restarts, made_at, expected) in [
+        (waits("CrashLoopBackOff"), 3, early, true),
+        (waits("CrashLoopBackOff"), 2, late, false),
+        (waits("ImagePullBackOff"), 0, late, true),
+        (waits("ImagePullBackOff"), 0, early, false),
+        (waits("ContainerCreating"), 0, late, false),
+        (json!({"running": {}}), 3, late, false),
+    ] {
+        let mut made = pod("main-a", container(state.clone(), json!({}), restarts));
+        made["metadata"]["creationTimestamp"] = json!(made_at);
+        let stock =
+            stock(vec![member("main-a", "2026-11-16T10:00:00Z", json!({}))], vec![made], vec![]);
+        let fails = |heard: &Heard| seen(&stock, heard).members[0].fails;
+        assert_eq!(fails(&Heard::nothing()), expected, "{state} {restarts} {made_at}");
+        let heard = heard(&[("main-a", 1, 1, true)], &[(1, "main-a", false)]);
+        assert!(!fails(&heard), "it is heard: {state}");
+    }
+}
+
+#[test]
+fn what_worked_is_known_from_a_member_that_runs_as_it_was_made_before() {
+    let before =
+        pod::recipe(&blueprint(&cluster(json!({"image": {"repository": "old"}}))), &name("main-a"));
+    for (recipe, made_of, well, expected) in [
+        (&before, json!(r#"{"version":"3.6.10"}"#), true, true),
+        (&before, json!(r#"{"version":"3.6.16"}"#), true, false),
+        (&before, json!(r#"{"version":"3.6.10"}"#), false, false),
+        (&None, json!(r#"{"version":"3.6.10"}"#), true, false),
+    ] {
+        let mut made = pod("main-a", container(json!({"running": {}}), json!({}), 0));
+        made["metadata"]["annotations"] =
+            json!({names::RECIPE_ANNOTATION: recipe, names::MADE_OF_ANNOTATION: made_of});
+        if recipe.is_none() {
+            made["metadata"]["annotations"] = json!({names::MADE_OF_ANNOTATION: made_of});
+        }
+        let stock =
+            stock(vec![member("main-a", "2026-11-16T10:00:00Z", json!({}))], vec![made], vec![]);
+        let heard = heard(&[("main-a", 1, 1, well)], &[(1, "main-a", false)]);
+        let is_known = seen(&stock, &heard).wanted.way_back == WayBack::Known;
+        assert_eq!(is_known, expected, "{made_of} {well}");
+    }
+}
+
+#[test]
+fn a_way_down_that_etcd_was_told_is_wanted_if_the_spec_asks_for_it() {
+    for (told, expected) in
+        [("", Lowering::No), ("3.6.0", Lowering::AsWanted), ("3.5.0", Lowering::Unwanted)]
+    {
+        let mut heard = heard(&[("main-a", 1, 1, true)], &[(1, "main-a", false)]);
+        let voice = heard.voices.get_mut(&name("main-a")).unwrap();
+        voice.standing.as_mut().unwrap().lowered_to = told.to_owned();
+        let seen = seen(&stock(vec![], vec![], vec![]), &heard);
+        assert_eq!(seen.etcd.known().unwrap().lowering, expected, "{told}");
+    }
+}

@@ -36,6 +36,7 @@ use crate::etcd_cluster::render::Blueprint;
 use crate::etcd_cluster::seen::{Name, Seen};
 use crate::etcd_cluster::status::{self, Tale};
 use crate::etcd_cluster::stock::{Stock, name_of};
+use crate::etcd_cluster::undo;
 use crate::ports::call::{CallError, Class};
 use crate::ports::objects::ObjectError;
 use crate::ports::{chance, clock, rehearsal};
@@ -128,13 +129,20 @@ async fn has_rights(context: &Context, cluster: &EtcdCluster) -> bool {
     context.objects.get::<Secret>(&namespace, &name).await.is_ok()
 }
 
-fn spec(cluster: &EtcdCluster) -> Result<Checked<checked::EtcdCluster>, Verdict> {
+/// The spec that holds: what is asked for, or what worked before, if that was taken back.
+fn holds(cluster: &EtcdCluster) -> Result<Checked<checked::EtcdCluster>, Verdict> {
+    let asked = spec(&json!(cluster))?;
+    let instead = undo::instead(cluster).and_then(|it| spec(&it).ok());
+    Ok(instead.unwrap_or(asked))
+}
+
+fn spec(object: &serde_json::Value) -> Result<Checked<checked::EtcdCluster>, Verdict> {
     let facts = Facts {
         now: clock::wall(),
         can: Abilities::THIS_RELEASE,
         written_in: kinds::ETCD_CLUSTER.hub().name,
     };
-    Checked::read(&json!(cluster), &facts)
+    Checked::read(object, &facts)
 }
 
 /// What an object says of its cluster.
@@ -151,7 +159,7 @@ impl Draft {
             name: cluster.name_any(),
             namespace: cluster.namespace().unwrap_or_default(),
             uid: uid(cluster),
-            spec: spec(cluster)?,
+            spec: holds(cluster)?,
         })
     }
 

@@ -6,7 +6,9 @@
 
 use super::Said;
 use crate::etcd_cluster::plan::{Because, Step};
-use crate::etcd_cluster::seen::{Etcd, Made, Member, Pod, Reading, Registered, Seen, quorum};
+use crate::etcd_cluster::seen::{
+    Etcd, Made, Member, Pod, Reading, Registered, Seen, WayBack, quorum,
+};
 
 /// With fewer voters than these, data that is in memory would be in one place only.
 const COPIES: usize = 3;
@@ -19,6 +21,10 @@ pub(super) fn rule(seen: &Seen, etcd: &Etcd) -> Said {
     // Whose pod is on its way out may still answer, and is not to be counted on.
     if voters().any(|(it, _)| it.pod != Reading::Known(Pod::Started)) {
         return wait();
+    }
+    let fails = voters().find(|(it, _)| it.fails && is_its_fault(seen, etcd, it));
+    if let Some((failing, _)) = fails.filter(|_| seen.wanted.way_back == WayBack::Known) {
+        return Some((Step::TakeBack(failing.name.clone()), Because::ChangeFails));
     }
     // Who is down may be down because of what was taken back since.
     let is_down = |it: &&Registered| it.healthy == Reading::Known(false);

@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::etcd_cluster::render::tests::{UID, blueprint, cluster, name};
-use crate::etcd_cluster::seen::{ClusterId, Course, MemberId, Record, Registered, Wanted};
+use crate::etcd_cluster::seen::{
+    ClusterId, Course, Lowering, MemberId, Record, Registered, Wanted, WayBack,
+};
 
 fn seen(voters: &[&str]) -> Seen {
     let entry = |it: &&str| Registered {
@@ -12,7 +14,13 @@ fn seen(voters: &[&str]) -> Seen {
         healthy: Reading::Known(true),
     };
     Seen {
-        wanted: Wanted { replicas: 3, paused: false, durable: true, course: Course::Reached },
+        wanted: Wanted {
+            replicas: 3,
+            paused: false,
+            durable: true,
+            course: Course::Reached,
+            way_back: WayBack::Unknown,
+        },
         record: Record::default(),
         members: Vec::new(),
         orphans: Vec::new(),
@@ -23,6 +31,8 @@ fn seen(voters: &[&str]) -> Seen {
             leader: None,
             list: voters.iter().map(entry).collect(),
             alarmed: false,
+            log_lacks: 0,
+            lowering: Lowering::No,
         }),
         free_names: Vec::new(),
     }

@@ -70,7 +70,7 @@ impl Chore {
 
 impl Step {
     /// The words of all of them that do something.
-    pub const WORDS: [&'static str; 9] = [
+    pub const WORDS: [&'static str; 13] = [
         "MakeJoiner",
         "AddLearner",
         "Promote",
@@ -78,6 +78,10 @@ impl Step {
         "MoveLeader",
         "Remove",
         "Restart",
+        "TakeBack",
+        "FillLog",
+        "AllowDowngrade",
+        "ForbidDowngrade",
         "DeletePod",
         "Forget",
     ];
@@ -94,6 +98,10 @@ impl Step {
             Self::MoveLeader(_) => Some("MoveLeader"),
             Self::Remove(_) => Some("Remove"),
             Self::Restart(_) => Some("Restart"),
+            Self::TakeBack(_) => Some("TakeBack"),
+            Self::FillLog => Some("FillLog"),
+            Self::AllowDowngrade => Some("AllowDowngrade"),
+            Self::ForbidDowngrade => Some("ForbidDowngrade"),
             Self::DeletePod(_) => Some("DeletePod"),
             Self::Forget(_) => Some("Forget"),
         }

@@ -24,6 +24,8 @@ const LOG: u64 = 384 * MEBI;
 const SHORT_LOG: u64 = 192 * MEBI;
 const LEAST_QUOTA: u64 = 16 * MEBI;
 const MOST_QUOTA: u64 = 8 * 1024 * MEBI;
+/// What etcd 3.6 does by itself.
+const SNAPSHOT_COUNT: u32 = 10_000;
 /// What etcd does by itself, in milliseconds.
 const HEARTBEAT: u128 = 100;
 const ELECTION: u128 = 1000;
@@ -126,12 +128,17 @@ fn history(spec: &EtcdCluster) -> Vec<Setting> {
         Some(count) => asked("snapshot-count", &count),
         None => chosen(
             "snapshot-count",
-            &10_000,
+            &SNAPSHOT_COUNT,
             "as etcd 3.6 does by itself: the log since the last snapshot is kept in memory, and read \
              again at each start",
         ),
     });
     all
+}
+
+/// After how many entries a member makes a snapshot.
+pub(crate) fn snapshot_count(spec: &EtcdCluster) -> u32 {
+    spec.options.snapshot_count.unwrap_or(SNAPSHOT_COUNT)
 }
 
 /// etcd does not start if the election is not five heartbeats away, so one follows the other.

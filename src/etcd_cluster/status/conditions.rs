@@ -168,8 +168,13 @@ fn has_been_away(tale: &Tale<'_>, said: &[Condition]) -> bool {
 /// It is over when all are well that were made anew.
 fn upgrading(tale: &Tale<'_>, said: &[Condition]) -> Fact {
     let because = tale.plan.because;
-    let is_about_it =
-        matches!(because, Because::Rolling | Because::RollingBlocked | Because::Settling);
+    let is_about_it = matches!(
+        because,
+        Because::Rolling | Because::RollingBlocked | Because::ChangeFails | Because::Settling
+    );
+    if because == Because::TakenBack {
+        return Fact::no(UPGRADING, because.word(), words::story(tale));
+    }
     let was = said.iter().any(|it| {
         it.kind.known().is_some_and(|kind| kind.as_str() == UPGRADING)
             && it.status.known() == Some(&ConditionStatus::True)
@@ -222,6 +227,8 @@ fn recovering(tale: &Tale<'_>) -> Fact {
         | Because::Joining
         | Because::Rolling
         | Because::RollingBlocked
+        | Because::ChangeFails
+        | Because::TakenBack
         | Because::Settling
         | Because::Unreachable
         | Because::TooFew

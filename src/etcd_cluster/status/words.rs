@@ -5,11 +5,13 @@
 use k8s_openapi::api::core::v1::Pod;
 
 use super::Tale;
-use crate::api::etcd_version::path::path;
+use crate::api::etcd_cluster::v1::status::TakenBack;
+use crate::api::etcd_version::{self, path::path};
 use crate::etcd_cluster::compose::pod::{etcd, state};
 use crate::etcd_cluster::heard::Voice;
 use crate::etcd_cluster::plan::Because;
 use crate::etcd_cluster::seen::{self, Name, Reading, quorum};
+use crate::etcd_cluster::undo;
 
 /// What members say whose data differs.
 const CORRUPT: &str = "corrupt cluster";
@@ -45,7 +47,13 @@ pub(super) const fn because(because: Because) -> &'static str {
         Because::MemberLostBlocked => "a member is lost, and the others cannot do without it",
         Because::Rolling => "members should be different, and are made anew one by one",
         Because::RollingBlocked => "members should be different, and it is not safe to go on",
-        Because::Settling => "the data has yet to take the form of the new release",
+        Because::ChangeFails => {
+            "members should be different, and the first that was made so does not start"
+        }
+        Because::TakenBack => {
+            "what the spec asks for was taken back, because a member did not start with it"
+        }
+        Because::Settling => "data and log are not ready for the next release yet",
         Because::Unreachable => {
             "there is no way from the release that runs to the one that is asked for"
         }
@@ -108,6 +116,11 @@ fn main_words(tale: &Tale<'_>) -> String {
             list(&unwell(tale)),
         ),
         Because::Rolling | Because::RollingBlocked | Because::Settling => changing(tale),
+        Because::ChangeFails => format!(
+            "{} {} does not start as it is made now. The change is taken back; no other member is touched.",
+            rolled(tale), list(&unwell(tale)),
+        ),
+        Because::TakenBack => taken_back(tale),
         Because::Unreachable => unreachable(tale),
         Because::TooFew => format!("There are {} members, and {wanted} are wanted; one after the other joins.", seen.staying().count()),
         Because::TooMany => format!("There are {} members, and {wanted} are wanted; one after the other goes.", seen.staying().count()),
@@ -118,12 +131,8 @@ fn main_words(tale: &Tale<'_>) -> String {
 
 /// How a change of the members goes.
 fn changing(tale: &Tale<'_>) -> String {
-    let (asked, now) = (tale.look.way.asked, tale.look.blueprint.spec.version);
     if tale.plan.because == Because::Settling {
-        return format!(
-            "All members run etcd {now}. Before the next step, to {asked}, their data takes the form of that release; etcd does that by \
-             itself within seconds.",
-        );
+        return settling(tale);
     }
     if tale.plan.because == Because::RollingBlocked {
         return format!(
@@ -135,13 +144,60 @@ fn changing(tale: &Tale<'_>) -> String {
     format!("{} One after the other is made anew, the leader last.", rolled(tale))
 }
 
+/// What is waited for before the next release comes in.
+fn settling(tale: &Tale<'_>) -> String {
+    let now = tale.look.blueprint.spec.version;
+    let next = tale.look.way.after().unwrap_or(tale.look.way.asked);
+    let run = format!("All members run etcd {now}. Before the next step, to {next},");
+    if tale.seen.etcd.known().is_some_and(|it| it.lowering == seen::Lowering::Unwanted) {
+        return format!(
+            "etcd was told to go down a minor version, and {now} is asked for again: it is told to stay."
+        );
+    }
+    if tale.seen.wanted.course == seen::Course::Down {
+        return format!(
+            "{run} etcd brings its data down to the form of {}; it does that within seconds.",
+            next.minor()
+        );
+    }
+    if super::is_settled(tale) && !super::is_readable(tale) {
+        let lacks = tale.look.need().map_or(0, |it| it.lacks(tale.look.heard));
+        return format!(
+            "{run} each of them makes a snapshot beyond what an older release has written to its log, because {} cannot read that. The \
+             operator writes entries there that change nothing: {lacks} more. A smaller `options.snapshotCount` makes it fewer.",
+            next.minor(),
+        );
+    }
+    format!(
+        "{run} their data takes the form of {}; etcd does that by itself within seconds.",
+        now.minor()
+    )
+}
+
+/// What is still to come after the step that is being taken.
+pub(super) fn ahead(tale: &Tale<'_>) -> Option<String> {
+    let (asked, now) = (tale.look.way.asked, tale.look.blueprint.spec.version);
+    let hops = path(now, asked).ok().filter(|it| !it.is_empty())?;
+    Some(format!("after {now} come {}", etcd_version::words(&hops)))
+}
+
+/// What was taken back, and what a person can do.
+fn taken_back(tale: &Tale<'_>) -> String {
+    let TakenBack { member, reason, .. } =
+        undo::stands(&tale.look.stock.cluster).cloned().unwrap_or_default();
+    let member = member.known().map_or("A member", |it| it.as_str()).to_owned();
+    let why = reason.known().map_or("it did not answer", |it| it.as_str()).to_owned();
+    format!(
+        "What the spec asks for was taken back: {member} did not start with it ({why}). It runs again as the others do, which were not touched, \
+         with etcd {}; nothing was lost. Nothing more happens until the spec is changed: correct it, or put it back as it was.",
+        tale.look.blueprint.spec.version,
+    )
+}
+
 /// Why a release cannot be reached.
 fn unreachable(tale: &Tale<'_>) -> String {
     let (asked, runs) = (tale.look.way.asked, tale.look.blueprint.spec.version);
-    let why = path(runs, asked).err().map_or_else(
-        || "going down a minor version is not in this release".to_owned(),
-        |why| why.to_string(),
-    );
+    let why = path(runs, asked).err().map_or_else(String::new, |why| why.to_string());
     format!(
         "The members run etcd {runs} and go on with it: {why}. Put {runs} back into `spec.version`, which says {asked}."
     )
@@ -149,10 +205,10 @@ fn unreachable(tale: &Tale<'_>) -> String {
 
 /// How far a change has come.
 pub(super) fn rolled(tale: &Tale<'_>) -> String {
-    let (asked, now) = (tale.look.way.asked, tale.look.blueprint.spec.version);
+    let now = tale.look.blueprint.spec.version;
     let staying = tale.seen.staying().count();
     let done = super::updated(tale.seen).count();
-    let further = if asked == now { String::new() } else { format!(", on the way to {asked}") };
+    let further = ahead(tale).map(|it| format!("; {it}")).unwrap_or_default();
     format!("{done} of {staying} members are as the spec wants them, with etcd {now}{further}.")
 }
 
@@ -267,7 +323,7 @@ fn held_up(tale: &Tale<'_>) -> Vec<String> {
 }
 
 /// Why a pod does not run, in Kubernetes' words.
-fn reason(pod: &Pod) -> Option<String> {
+pub(crate) fn reason(pod: &Pod) -> Option<String> {
     let status = pod.status.as_ref()?;
     let unscheduled = status
         .conditions

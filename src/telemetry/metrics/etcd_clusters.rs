@@ -19,6 +19,7 @@ pub(crate) struct EtcdClusterMetrics {
     wanted: Family<Cluster, Gauge>,
     ready: Family<Cluster, Gauge>,
     quorum: Family<Cluster, Gauge>,
+    taken_back: Family<Cluster, Gauge>,
     steps: Family<Because, Counter>,
     failures: Family<Because, Counter>,
     passes: Histogram,
@@ -30,6 +31,7 @@ pub(crate) struct Census {
     pub(crate) wanted: usize,
     pub(crate) ready: usize,
     pub(crate) has_quorum: bool,
+    pub(crate) is_taken_back: bool,
 }
 
 impl EtcdClusterMetrics {
@@ -39,16 +41,22 @@ impl EtcdClusterMetrics {
             wanted: Family::default(),
             ready: Family::default(),
             quorum: Family::default(),
+            taken_back: Family::default(),
             steps: Family::default(),
             failures: Family::default(),
             passes: Histogram::new(exponential_buckets(0.005, 2.0, 12)),
         };
-        let Self { wanted, ready, quorum, steps, failures, passes } = metrics.clone();
+        let Self { wanted, ready, quorum, taken_back, steps, failures, passes } = metrics.clone();
         let mut put =
             |name: &str, help: &str, it: Family<Cluster, Gauge>| registry.register(name, help, it);
         put("quorate_etcd_members_wanted", "Members that an etcd cluster should have", wanted);
         put("quorate_etcd_members_ready", "Voters of an etcd cluster that are well", ready);
         put("quorate_etcd_quorum", "Whether an etcd cluster answers with a quorum", quorum);
+        put(
+            "quorate_etcd_change_taken_back",
+            "Whether what the spec of an etcd cluster asks for was taken back, because a member did not start with it",
+            taken_back,
+        );
         registry.register(
             "quorate_etcd_steps",
             "Changes of members, by what asked for them",
@@ -74,12 +82,13 @@ impl EtcdClusterMetrics {
         self.wanted.get_or_create(&labels).set(count(census.wanted));
         self.ready.get_or_create(&labels).set(count(census.ready));
         self.quorum.get_or_create(&labels).set(i64::from(census.has_quorum));
+        self.taken_back.get_or_create(&labels).set(i64::from(census.is_taken_back));
     }
 
     /// Drops what is known of a cluster that is gone.
     pub(crate) fn gone(&self, namespace: &str, cluster: &str) {
         let labels = [("namespace", namespace.to_owned()), ("cluster", cluster.to_owned())];
-        for family in [&self.wanted, &self.ready, &self.quorum] {
+        for family in [&self.wanted, &self.ready, &self.quorum, &self.taken_back] {
             family.remove(&labels);
         }
     }

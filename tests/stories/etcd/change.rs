@@ -12,12 +12,11 @@ use serde_json::{Value, json};
 use tokio::time;
 
 use super::{
-    COMES, NEVER, RETURNS, are_the_same, healthy, leader_and_follower, replaced, watched,
-    with_operator, writes_go_on,
+    COMES, RETURNS, are_the_same, healthy, leader_and_follower, replaced, watched, with_operator,
 };
 
 /// Three members, one after the other, on a small machine.
-const PATIENCE: Duration = Duration::from_mins(8);
+pub(super) const PATIENCE: Duration = Duration::from_mins(8);
 const OFTEN: Duration = Duration::from_millis(200);
 /// So many looks, about two seconds.
 const TOO_LONG: usize = 8;
@@ -90,33 +89,6 @@ async fn an_upgrade_is_taken_back_half_way_and_begun_again() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "minutes; make stories-long tells it"]
-async fn a_change_that_does_not_start_costs_one_member_until_it_is_taken_back() -> Result<()> {
-    with_operator("etcd-bad-image", Disturbs::Nothing, async |story| {
-        let cluster = with_release(story, &["3.6.16"]).await?;
-        watched(&cluster, async |witnesses| {
-            let before = cluster.user.listed().await?;
-            // As short as it may be: it is what a member is given before it is given up.
-            cluster.edit(&json!({"repair": {"replaceAfterSeconds": 60}})).await?;
-            cluster.edit(&json!({"image": {"repository": "registry.invalid/etcd"}})).await?;
-            let (reason, words) = says_because(story, &cluster, "RollingBlocked").await?;
-            println!("{reason}: {words}\n{}", story.kubectl(&["describe", "etcdcluster"]).await?);
-            // Longer than it would take to touch another.
-            time::sleep(NEVER).await;
-            let old = cluster.pods().await?.iter().filter(|it| is_ready(it)).count();
-            ensure!(old == 2, "{old} members are left as they were");
-            writes_go_on(story, witnesses).await?;
-            cluster.edit(&json!({"image": null})).await?;
-            cluster.is_updated(story, 3, COMES).await?;
-            are_the_same(&cluster, &before).await
-        })
-        .await?;
-        Ok(())
-    })
-    .await
-}
-
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "minutes; make stories-long tells it"]
 async fn a_member_that_is_lost_during_an_upgrade_is_replaced_and_it_goes_on() -> Result<()> {
     with_operator("etcd-lost-upgrade", Disturbs::Nothing, async |story| {
         let cluster = with_release(story, &["3.5.35", "3.6.16"]).await?;
@@ -137,7 +109,7 @@ async fn a_member_that_is_lost_during_an_upgrade_is_replaced_and_it_goes_on() ->
 }
 
 /// Three members of the first release; the others are there for later.
-async fn with_release(story: &Story, releases: &[&str]) -> Result<Cluster> {
+pub(super) async fn with_release(story: &Story, releases: &[&str]) -> Result<Cluster> {
     for release in releases {
         story.image(&catalog::etcd_name(release)).await?;
     }
@@ -154,7 +126,7 @@ async fn with_release(story: &Story, releases: &[&str]) -> Result<Cluster> {
 }
 
 /// Waits until all members run a release, and the cluster says so.
-async fn runs(story: &Story, cluster: &Cluster, release: &str) -> Result<()> {
+pub(super) async fn runs(story: &Story, cluster: &Cluster, release: &str) -> Result<()> {
     story
         .wait_until(&format!("etcd {release}"), PATIENCE, async || {
             let object = cluster.look().await.map_err(|error| format!("{error:#}"))?;
@@ -168,7 +140,7 @@ async fn runs(story: &Story, cluster: &Cluster, release: &str) -> Result<()> {
 }
 
 /// Waits until the first member answers with a release.
-async fn one_runs(story: &Story, cluster: &Cluster, release: &str) -> Result<()> {
+pub(super) async fn one_runs(story: &Story, cluster: &Cluster, release: &str) -> Result<()> {
     story
         .wait_until(&format!("one member of {release}"), PATIENCE, async || {
             let asked = cluster.user.ask_all().await.map_err(|error| format!("{error:#}"))?;
@@ -179,7 +151,7 @@ async fn one_runs(story: &Story, cluster: &Cluster, release: &str) -> Result<()>
         .await
 }
 
-async fn all_run(cluster: &Cluster, release: &str) -> Result<()> {
+pub(super) async fn all_run(cluster: &Cluster, release: &str) -> Result<()> {
     for (name, answer) in cluster.user.ask_all().await? {
         let version = answer.map(|it| it.version);
         ensure!(version.as_deref() == Some(release), "{name} runs {version:?}");
@@ -189,17 +161,20 @@ async fn all_run(cluster: &Cluster, release: &str) -> Result<()> {
 
 /// What was seen while members were made anew.
 #[derive(Default)]
-struct Course {
+pub(super) struct Course {
     /// The steps that were told, in their order.
-    targets: Vec<String>,
+    pub(super) targets: Vec<String>,
     /// How many looks in a row found fewer than two members that agree.
     too_few: usize,
     /// Whose pods were replaced, in their order, over all steps.
-    renewed: Vec<String>,
+    pub(super) renewed: Vec<String>,
 }
 
 /// Lets something happen, and fails if two members are away at once, or members of three minor versions meet.
-async fn one_by_one(cluster: &Cluster, plot: impl Future<Output = Result<()>>) -> Result<Course> {
+pub(super) async fn one_by_one(
+    cluster: &Cluster,
+    plot: impl Future<Output = Result<()>>,
+) -> Result<Course> {
     let mut course = Course::default();
     let mut pods = uids(&cluster.pods().await?);
     let watch = async {
@@ -248,7 +223,7 @@ async fn look(
     Ok(())
 }
 
-fn is_ready(pod: &Pod) -> bool {
+pub(super) fn is_ready(pod: &Pod) -> bool {
     let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
     let ready =
         conditions.into_iter().flatten().any(|it| it.type_ == "Ready" && it.status == "True");
@@ -256,7 +231,11 @@ fn is_ready(pod: &Pod) -> bool {
 }
 
 /// Waits until the cluster says what it does, or why it does nothing.
-async fn says_because(story: &Story, cluster: &Cluster, reason: &str) -> Result<(String, String)> {
+pub(super) async fn says_because(
+    story: &Story,
+    cluster: &Cluster,
+    reason: &str,
+) -> Result<(String, String)> {
     story
         .wait_until(&format!("the reason {reason}"), COMES, async || {
             let object = cluster.look().await.map_err(|error| format!("{error:#}"))?;

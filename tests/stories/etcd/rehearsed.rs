@@ -15,10 +15,11 @@ use kube::ResourceExt;
 use quorate::etcd_cluster::plan::deeds::Moment;
 use quorate::etcd_cluster::plan::{Chore, Step};
 use quorate_harness::etcd_cluster::{Cluster, small};
-use quorate_harness::{Disturbs, Story, tell};
+use quorate_harness::{Disturbs, Story, catalog, tell};
 use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 
+use super::change::{one_runs, runs, says_because};
 use super::{leader_and_follower, replaced, watched};
 use crate::installed::gone;
 
@@ -56,6 +57,9 @@ async fn whoever_dies_at_any_moment_of_any_deed_is_followed_by_one_who_ends_it()
 async fn lives(story: &Story, rehearsal: &Rehearsal) -> Result<()> {
     for name in ["first", "second"] {
         life(story, name).await.context(name)?;
+    }
+    for name in ["third", "fourth"] {
+        journey(story, name).await.context(name)?;
     }
     rehearsal.is_complete()
 }
@@ -95,6 +99,31 @@ async fn life(story: &Story, name: &str) -> Result<()> {
     cluster.comes(story, 3, PATIENCE).await.context("waking")?;
     // Whoever comes to rest writes that into the diary, too.
     tokio::time::sleep(REST).await;
+    cluster.delete().await
+}
+
+/// From release to release, up and down; and a change that nobody starts with.
+async fn journey(story: &Story, name: &str) -> Result<()> {
+    for release in ["3.5.35", "3.6.16", "3.7.3"] {
+        story.image(&catalog::etcd_name(release)).await?;
+    }
+    let first = json!({"version": "3.5.35", "options": {"snapshotCount": 1000}});
+    let cluster = story.make_cluster(name, &small(3, &first)).await?;
+    cluster.comes(story, 3, PATIENCE).await.context("founding")?;
+    watched(&cluster, async |witnesses| {
+        witnesses.watchman.be_lenient(true);
+        cluster.edit(&json!({"version": "3.7.3"})).await?;
+        runs(story, &cluster, "3.7.3").await.context("up")?;
+        cluster.edit(&json!({"version": "3.6.16"})).await?;
+        one_runs(story, &cluster, "3.6.16").await.context("down")?;
+        cluster.edit(&json!({"version": "3.7.3"})).await?;
+        runs(story, &cluster, "3.7.3").await.context("up again")?;
+        cluster.edit(&json!({"image": {"repository": "registry.invalid/etcd"}})).await?;
+        says_because(story, &cluster, "TakenBack").await.context("a bad image")?;
+        cluster.edit(&json!({"image": null})).await?;
+        cluster.comes(story, 3, PATIENCE).await.map(drop)
+    })
+    .await?;
     cluster.delete().await
 }
 
@@ -214,7 +243,12 @@ impl Rehearsal {
     fn keep_diary(&self) -> Result<()> {
         let Some(path) = std::env::var_os("QUORATE_DIARY") else { return Ok(()) };
         let text = fs::read_to_string(self.folder.join("diary"))?;
-        let mut lines: Vec<&str> = text.lines().collect();
+        // Of journeys the model is told elsewhere.
+        let is_life = |line: &&str| {
+            let cluster = page(line).ok().and_then(|it| it.get("cluster").cloned());
+            cluster.is_some_and(|it| it == "first" || it == "second")
+        };
+        let mut lines: Vec<&str> = text.lines().filter(is_life).collect();
         lines.dedup_by_key(|line| page(line).ok());
         ensure!(!lines.is_empty(), "the diary is empty");
         fs::write(Path::new(&path), lines.join("\n") + "\n")?;

@@ -9,8 +9,8 @@ use crate::api::field::WIDEST;
 use crate::api::pod::LocalRef;
 use crate::api::shape::{choice, shape};
 use crate::api::texts::{
-    HexId, Location, MemberName, MemberUrl, ObjectName, Phrase, ReportedVersion, Selector,
-    Sentence, Time, Word,
+    HexId, KeptText, Location, MemberName, MemberUrl, ObjectName, Phrase, ReportedVersion,
+    Selector, Sentence, Time, Word,
 };
 
 shape! {
@@ -27,6 +27,8 @@ shape! {
         current_version: ReportedVersion,
         /// The etcd release that is being brought in.
         target_version: ReportedVersion,
+        /// Who has written to etcd's log, and from where on. It says when a release can start that does not read what an older one wrote.
+        log: LogStatus,
         /// How many members there are.
         #[schemars(range(min = 0, max = 100))]
         replicas: i32,
@@ -53,6 +55,8 @@ shape! {
         /// The members.
         #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
         members: Vec<MemberStatus>,
+        /// A change that members do not start with, and what they are made of instead. It holds until that part of the spec is changed.
+        taken_back: TakenBack,
         /// What comes next, and why.
         plan: PlanStatus,
         /// How far a long piece of work has come.
@@ -79,6 +83,34 @@ shape! {
         /// Whether they are given up: too few of them can still become a cluster, or the spec has changed before they did. Nobody has
         /// been given a way to write to them, so all of them go, and others found the cluster.
         abandoned: bool,
+    }
+}
+
+shape! {
+    /// Who has written to etcd's log.
+    pub struct LogStatus {
+        /// The oldest minor version that has written to it, such as `3.6`.
+        writer: ReportedVersion,
+        /// The entry from which on no older one has.
+        #[schemars(range(min = 0, max = WIDEST))]
+        since: i64,
+    }
+}
+
+shape! {
+    /// A change that was taken back.
+    pub struct TakenBack {
+        /// A word for what the spec asks for.
+        refused: Word,
+        /// What members are made of instead, as JSON.
+        instead: KeptText,
+        /// The member that did not start.
+        member: ObjectName,
+        /// Why it did not.
+        reason: Sentence,
+        /// The generation of the spec at that time.
+        #[schemars(range(min = 0, max = WIDEST))]
+        generation: i64,
     }
 }
 

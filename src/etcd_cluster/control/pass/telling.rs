@@ -15,7 +15,7 @@ use crate::etcd_cluster::act::ActError;
 use crate::etcd_cluster::control::Context;
 use crate::etcd_cluster::plan::{Because, Plan, Step};
 use crate::etcd_cluster::report;
-use crate::etcd_cluster::seen::Seen;
+use crate::etcd_cluster::seen::{Seen, WayBack};
 use crate::etcd_cluster::status::{self, Tale};
 use crate::ports::call::Class;
 use crate::ports::clock;
@@ -149,13 +149,18 @@ impl Visit<'_> {
 
 fn census(seen: &Seen) -> Census {
     let well = seen.etcd.known().map_or(0, |etcd| etcd.voters().filter(|it| it.is_well()).count());
-    Census { wanted: seen.wanted.replicas, ready: well, has_quorum: seen.etcd.known().is_some() }
+    Census {
+        wanted: seen.wanted.replicas,
+        ready: well,
+        has_quorum: seen.etcd.known().is_some(),
+        is_taken_back: seen.wanted.way_back == WayBack::Taken,
+    }
 }
 
 /// How soon a cluster is looked at again in which nothing is to be done now.
 fn rest(because: Because) -> Duration {
     match because {
-        Because::Well => WELL,
+        Because::Well | Because::TakenBack => WELL,
         Because::Paused | Because::Asleep | Because::VolumesRetained => SELDOM,
         Because::Founding
         | Because::Forming
@@ -172,6 +177,7 @@ fn rest(because: Because) -> Duration {
         | Because::MemberLostBlocked
         | Because::Rolling
         | Because::RollingBlocked
+        | Because::ChangeFails
         | Because::Settling
         | Because::Unreachable
         | Because::TooFew

@@ -1,0 +1,124 @@
+//! Who has written to etcd's log, and how much must be written until a release can start on it.
+//! Comes in: what was told before, and what members say. Goes out: what is told now, and a number of entries. May touch:
+//! `api`; pure. etcd 3.7 ends when it comes upon what a member of 3.5 wrote: at its start, in all that came after the last
+//! snapshot on its disk; and whenever a leader sends it that, which has some thousands of entries still in its memory. No
+//! answer of etcd tells where that snapshot is, but a member that has acted on enough entries must have made another.
+#![deny(clippy::disallowed_types, clippy::disallowed_methods)]
+
+use super::heard::{Heard, named_in};
+use super::seen::Reading;
+use crate::api::etcd_cluster::v1::status::{EtcdClusterStatus, LogStatus};
+use crate::api::etcd_says::Standing;
+use crate::api::etcd_version::{Minor, Release, policy};
+use crate::api::field::Field;
+
+/// So many entries a leader keeps for those who are behind, and some more before it looks again.
+const KEPT_FOR_OTHERS: u64 = 5_100;
+/// What may be on its way when members are asked, and what a member acts on before it makes a snapshot.
+const ON_THEIR_WAY: u64 = 1_000;
+
+/// From an entry on, nobody older has written to the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Written {
+    pub(crate) writer: Minor,
+    /// 0 is the beginning of all.
+    pub(crate) since: u64,
+}
+
+/// What a step needs, and what was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Need {
+    /// The next release.
+    pub(crate) next: Release,
+    /// After so many entries a member makes a snapshot.
+    pub(crate) snapshot_count: u64,
+    pub(crate) written: Option<Written>,
+}
+
+impl Written {
+    /// What was told before.
+    pub(crate) fn told(status: &EtcdClusterStatus) -> Option<Self> {
+        let LogStatus { writer, since } = status.log.known()?;
+        let release = Release::parse(&format!("{}.0", writer.known()?.as_str()))?;
+        Some(Self { writer: release.minor(), since: u64::try_from(*since.known()?).ok()? })
+    }
+
+    /// What is told now. Whoever is older counts as soon as it is heard; that nobody older is left, only when all are.
+    pub(crate) fn now(before: &EtcdClusterStatus, heard: &Heard) -> Option<Self> {
+        let told = Self::told(before);
+        let all = standings(heard);
+        let minors = all.iter().flatten().filter_map(|it| minor(it));
+        let Some(oldest) = minors.min() else { return told };
+        let is_all = all.iter().all(|it| it.is_some_and(|it| minor(it).is_some()));
+        let from_now = is_all.then(|| Self { writer: oldest, since: heard.furthest() });
+        match told {
+            Some(it) if oldest < it.writer => Some(Self { writer: oldest, ..it }),
+            Some(it) if oldest > it.writer => from_now.or(told),
+            Some(_) => told,
+            // The founders are heard for the first time.
+            None if is_new(before) => Some(Self { writer: oldest, since: 0 }),
+            None => from_now,
+        }
+    }
+
+    /// As it stands in the status.
+    pub(crate) fn status(self) -> LogStatus {
+        let Self { writer, since } = self;
+        LogStatus {
+            writer: Field::Known(writer.to_string().into()),
+            since: Field::Known(i64::try_from(since).unwrap_or(i64::MAX)),
+        }
+    }
+}
+
+impl Need {
+    /// How far the log must go; nothing if that is not known yet.
+    fn goal(self) -> Option<u64> {
+        let Some(reads) = policy::line(self.next.minor()).and_then(|it| it.reads) else {
+            return Some(0);
+        };
+        let Written { since, .. } = self.written.filter(|it| it.writer >= reads)?;
+        let more = self.snapshot_count.max(KEPT_FOR_OTHERS).saturating_add(ON_THEIR_WAY);
+        Some(if since == 0 { 0 } else { since.saturating_add(more) })
+    }
+
+    /// How many entries are to be written until members make another snapshot.
+    pub(crate) fn lacks(self, heard: &Heard) -> u64 {
+        self.goal().unwrap_or(0).saturating_sub(heard.furthest())
+    }
+
+    /// Whether every member can start with the next release.
+    pub(crate) fn is_met(self, heard: &Heard) -> bool {
+        let all = standings(heard);
+        self.goal().is_some_and(|goal| {
+            goal == 0
+                || !all.is_empty()
+                    && all.iter().all(|it| it.is_some_and(|it| it.applied_index >= goal))
+        })
+    }
+}
+
+/// What everybody in etcd's list says; nobody if there is no list.
+fn standings(heard: &Heard) -> Vec<Option<&Standing>> {
+    let Reading::Known(council) = &heard.council else { return Vec::new() };
+    let listed = council.list.iter();
+    listed
+        .map(|it| {
+            let name = it.peer_urls.iter().find_map(|url| named_in(url))?;
+            heard.standing(&name).filter(|standing| standing.member == it.id)
+        })
+        .collect()
+}
+
+fn minor(standing: &Standing) -> Option<Minor> {
+    Release::parse(&standing.version).map(Release::minor)
+}
+
+/// Whether nothing was ever told of members, although it is known who founds.
+fn is_new(before: &EtcdClusterStatus) -> bool {
+    let founders = before.founding.known().and_then(|it| it.members.known());
+    before.current_version.known().is_none() && founders.is_some_and(|it| !it.is_empty())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,150 @@
+//! Who has written to the log, one sentence each.
+
+use serde_json::json;
+
+use super::*;
+use crate::api::etcd_says::Listed;
+use crate::etcd_cluster::heard::{Council, Voice};
+use crate::etcd_cluster::seen::Name;
+
+const THREE_SIX: Minor = Minor { major: 3, minor: 6 };
+
+/// Members with their releases and how far each has acted on the log; nobody says anything where there is no release.
+fn heard(members: &[(&str, u64)]) -> Heard {
+    let id = |at: usize| u64::try_from(at).unwrap().saturating_add(1);
+    let name = |at: usize| Name(format!("main-{at}"));
+    let voice = |(at, (version, applied)): (usize, &(&str, u64))| {
+        let standing = Standing {
+            member: id(at),
+            version: (*version).to_owned(),
+            raft_index: *applied,
+            applied_index: *applied,
+            ..Standing::default()
+        };
+        let standing = (!version.is_empty()).then_some(standing);
+        (name(at), Voice { standing, agrees: true, silence: None })
+    };
+    let listed = |at: usize| Listed {
+        id: id(at),
+        peer_urls: vec![format!("https://main-{at}.space.svc:2380")],
+        is_learner: false,
+    };
+    let council = Council {
+        spokesman: name(0),
+        cluster: 7,
+        leader: 1,
+        list: (0..members.len()).map(listed).collect(),
+        alarms: Vec::new(),
+        revision: 1,
+    };
+    Heard {
+        voices: members.iter().enumerate().map(voice).collect(),
+        council: Reading::Known(council),
+    }
+}
+
+fn status(value: &serde_json::Value) -> EtcdClusterStatus {
+    serde_json::from_value(value.clone()).unwrap()
+}
+
+fn told(writer: &str, since: u64) -> EtcdClusterStatus {
+    status(&json!({"currentVersion": "3.5.35", "log": {"writer": writer, "since": since}}))
+}
+
+fn now(before: &EtcdClusterStatus, members: &[(&str, u64)]) -> Option<(String, u64)> {
+    Written::now(before, &heard(members)).map(|it| (it.writer.to_string(), it.since))
+}
+
+fn need(next: &str, written: Option<(u16, u64)>) -> Need {
+    let written =
+        written.map(|(minor, since)| Written { writer: Minor { major: 3, minor }, since });
+    Need { next: Release::parse(next).unwrap(), snapshot_count: 10_000, written }
+}
+
+#[test]
+fn founders_have_written_all_there_is() {
+    let founding = status(&json!({"founding": {"members": ["main-0", "main-1", "main-2"]}}));
+    let one = [("3.6.16", 9), ("", 0), ("", 0)];
+    assert_eq!(now(&founding, &one), Some(("3.6".to_owned(), 0)), "they are made of one release");
+}
+
+#[test]
+fn of_a_log_that_nothing_is_known_of_only_what_comes_now_is_known() {
+    let lost = status(&json!({}));
+    let all = [("3.6.16", 90), ("3.6.16", 91), ("3.6.16", 88)];
+    assert_eq!(now(&lost, &all), Some(("3.6".to_owned(), 91)));
+    assert_eq!(now(&lost, &[("3.6.16", 90), ("", 0)]), None, "who is silent may be older");
+}
+
+#[test]
+fn it_is_a_newer_one_when_the_last_of_the_older_has_gone() {
+    let before = told("3.5", 0);
+    let half = [("3.6.16", 90), ("3.6.16", 91), ("3.5.35", 88)];
+    assert_eq!(now(&before, &half), Some(("3.5".to_owned(), 0)));
+    let silent = [("3.6.16", 90), ("3.6.16", 91), ("", 0)];
+    assert_eq!(now(&before, &silent), Some(("3.5".to_owned(), 0)));
+    let all = [("3.6.16", 90), ("3.6.16", 91), ("3.6.16", 88)];
+    assert_eq!(now(&before, &all), Some(("3.6".to_owned(), 91)));
+    assert_eq!(now(&told("3.6", 91), &all), Some(("3.6".to_owned(), 91)), "it is said once");
+}
+
+#[test]
+fn whoever_is_older_counts_at_once() {
+    let one = [("3.6.16", 900), ("", 0), ("3.5.35", 890)];
+    assert_eq!(now(&told("3.6", 91), &one), Some(("3.5".to_owned(), 91)));
+}
+
+#[test]
+fn nothing_is_said_while_nobody_agrees() {
+    assert_eq!(Written::now(&told("3.5", 4), &Heard::nothing()).unwrap().since, 4);
+    assert_eq!(Written::now(&status(&json!({})), &Heard::nothing()), None);
+}
+
+#[test]
+fn what_is_told_can_be_read_again() {
+    let written = Written { writer: THREE_SIX, since: 91 };
+    let told =
+        EtcdClusterStatus { log: Field::Known(written.status()), ..EtcdClusterStatus::default() };
+    assert_eq!(Written::told(&told), Some(written));
+}
+
+#[test]
+fn only_a_release_that_does_not_read_everything_needs_more_of_the_log() {
+    let few = heard(&[("3.5.35", 20), ("3.5.35", 20)]);
+    assert!(need("3.6.16", Some((5, 9))).is_met(&few));
+    assert!(need("3.6.16", None).is_met(&few));
+    assert_eq!(need("3.6.16", Some((5, 9))).lacks(&few), 0);
+}
+
+#[test]
+fn a_log_that_began_with_the_release_before_needs_nothing() {
+    assert!(need("3.7.3", Some((6, 0))).is_met(&heard(&[("3.6.16", 20)])));
+}
+
+#[test]
+fn a_snapshot_must_lie_beyond_what_an_older_release_wrote() {
+    let need = need("3.7.3", Some((6, 500)));
+    let short = heard(&[("3.6.16", 11_499), ("3.6.16", 11_500), ("3.6.16", 11_500)]);
+    assert!(!need.is_met(&short), "one has not acted on enough");
+    assert_eq!(need.lacks(&short), 0, "and enough was written");
+    assert_eq!(need.lacks(&heard(&[("3.6.16", 510)])), 10_990);
+    let enough = heard(&[("3.6.16", 11_500), ("3.6.16", 11_500), ("3.6.16", 11_500)]);
+    assert!(need.is_met(&enough));
+    assert!(!need.is_met(&heard(&[("3.6.16", 11_500), ("", 0)])), "who is silent may lack it");
+}
+
+#[test]
+fn a_leader_must_have_forgotten_it_however_often_snapshots_are_made() {
+    let need = Need { snapshot_count: 1000, ..need("3.7.3", Some((6, 500))) };
+    assert_eq!(need.lacks(&heard(&[("3.6.16", 500)])), 6_100);
+}
+
+#[test]
+fn while_it_is_not_known_nothing_is_written_and_nothing_begins() {
+    for written in [None, Some((5, 0))] {
+        let need = need("3.7.3", written);
+        let heard = heard(&[("3.6.16", 20)]);
+        assert!(!need.is_met(&heard));
+        assert_eq!(need.lacks(&heard), 0);
+    }
+}
