@@ -26,6 +26,7 @@ pub mod kinds;
 pub mod leadership;
 pub mod moment;
 pub mod names;
+pub(crate) mod owners;
 pub(crate) mod plain;
 pub mod pod;
 pub mod schedule;

@@ -14,7 +14,6 @@ pub mod carry;
 mod contain;
 mod convert;
 pub mod desk;
-mod owners;
 mod protect;
 mod review;
 mod scale;

@@ -83,7 +83,6 @@ const PURE: &[&str] = &[
     "webhook/contain",
     "webhook/convert",
     "webhook/desk",
-    "webhook/owners",
     "webhook/protect",
     "webhook/review",
     "webhook/scale",

@@ -16,9 +16,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::owners::{Fields, Owner, Path, owners, take_away, value_at};
 use crate::api::convert::convert;
 use crate::api::kinds::Kind;
+use crate::api::owners::{Fields, Owner, Path, owners, take_away, value_at};
 
 const SPEC: &str = "spec";
 

@@ -6,17 +6,15 @@
 
 use serde_json::{Map, Value};
 
-use super::review::text_at;
-
 /// The steps from a spec to a field, written as in `managedFields`: `f:` and a key, `k:` and the keys
 /// of an item, `v:` and an item, `i:` and a number.
-pub(super) type Path<'a> = Vec<&'a str>;
+pub(crate) type Path<'a> = Vec<&'a str>;
 
 /// Somebody who wrote fields of the spec, and the version that they wrote them in.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Owner<'a> {
-    pub(super) api_version: &'a str,
-    pub(super) fields: Fields<'a>,
+pub(crate) struct Owner<'a> {
+    pub(crate) api_version: &'a str,
+    pub(crate) fields: Fields<'a>,
     manager: &'a str,
     operation: &'a str,
     subresource: &'a str,
@@ -24,7 +22,7 @@ pub(super) struct Owner<'a> {
 
 impl Owner<'_> {
     /// Whether these are the fields that `manager` sent by server-side apply.
-    pub(super) fn is_applier(&self, manager: &str) -> bool {
+    pub(crate) fn is_applier(&self, manager: &str) -> bool {
         self.manager == manager && self.operation == "Apply" && self.subresource.is_empty()
     }
 
@@ -38,14 +36,14 @@ impl Owner<'_> {
 
 /// The list of an object's owners.
 #[derive(Debug)]
-pub(super) struct Owners<'a> {
+pub(crate) struct Owners<'a> {
     of_spec: Vec<Owner<'a>>,
     /// The versions of all who own anything.
     versions: Vec<&'a str>,
 }
 
 /// All who own a part of an object; nothing if one of them cannot be read, or if there are too many.
-pub(super) fn owners(object: &Value) -> Option<Owners<'_>> {
+pub(crate) fn owners(object: &Value) -> Option<Owners<'_>> {
     let entries = object.pointer("/metadata/managedFields")?.as_array()?;
     if entries.len() > MOST_OWNERS {
         return None;
@@ -67,25 +65,29 @@ pub(super) fn owners(object: &Value) -> Option<Owners<'_>> {
     })
 }
 
+fn text_at<'v>(object: &'v Value, pointer: &str) -> &'v str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
 fn fields(entry: &Value) -> Option<&Map<String, Value>> {
     entry.get("fieldsV1")?.as_object()
 }
 
 impl<'a> Owners<'a> {
     /// Those who own a part of the spec.
-    pub(super) fn of_spec(&self) -> impl Iterator<Item = Owner<'a>> {
+    pub(crate) fn of_spec(&self) -> impl Iterator<Item = Owner<'a>> {
         self.of_spec.iter().copied()
     }
 
     /// Whether anybody speaks another version than this: then the apiserver has looked at the object
     /// in that one, too.
-    pub(super) fn speak_another_than(&self, api_version: &str) -> bool {
+    pub(crate) fn speak_another_than(&self, api_version: &str) -> bool {
         self.versions.iter().any(|it| *it != api_version)
     }
 
     /// Whether a server-side apply by `manager` can have made this list of that one. It gives the
     /// manager another set of fields, and takes some from others at most.
-    pub(super) fn come_by_apply(&self, before: &Self, manager: &str) -> bool {
+    pub(crate) fn come_by_apply(&self, before: &Self, manager: &str) -> bool {
         let mine = |all: &Self| all.of_spec().find(|owner| owner.is_applier(manager));
         let (Some(was), Some(is)) = (mine(before), mine(self)) else { return false };
         let mut others = self.of_spec().filter(|owner| !owner.is_applier(manager));
@@ -99,11 +101,11 @@ impl<'a> Owners<'a> {
 
 /// Some fields of a spec.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Fields<'a>(&'a Map<String, Value>);
+pub(crate) struct Fields<'a>(&'a Map<String, Value>);
 
 impl<'a> Fields<'a> {
     /// Whether the field at `path` is among them, or a part of it. A block alone is not what is in it.
-    pub(super) fn touch(self, path: &[&str]) -> bool {
+    pub(crate) fn touch(self, path: &[&str]) -> bool {
         let step = |here: &'a Map<String, Value>, step: &&str| here.get(*step)?.as_object();
         path.iter().try_fold(self.0, step).is_some()
     }
@@ -114,7 +116,7 @@ impl<'a> Fields<'a> {
     }
 
     /// The fields by name: every leaf, and every item of a list before what is in it.
-    pub(super) fn paths(self) -> Vec<Path<'a>> {
+    pub(crate) fn paths(self) -> Vec<Path<'a>> {
         let mut found = Vec::new();
         collect(self.0, &mut Vec::new(), &mut found);
         found
@@ -143,7 +145,7 @@ fn collect<'a>(here: &'a Map<String, Value>, path: &mut Path<'a>, found: &mut Ve
 }
 
 /// The value at a path, if there is one.
-pub(super) fn value_at<'v>(value: &'v Value, path: &[&str]) -> Option<&'v Value> {
+pub(crate) fn value_at<'v>(value: &'v Value, path: &[&str]) -> Option<&'v Value> {
     path.iter().try_fold(value, |here, step| match place(here, step)? {
         Place::Key(key) => here.get(key),
         Place::Index(index) => here.get(index),
@@ -151,7 +153,7 @@ pub(super) fn value_at<'v>(value: &'v Value, path: &[&str]) -> Option<&'v Value>
 }
 
 /// Takes the value at a path away, and every block around it that is empty then, unless `is_owned`.
-pub(super) fn take_away(value: &mut Value, path: &[&str], is_owned: &dyn Fn(&[&str]) -> bool) {
+pub(crate) fn take_away(value: &mut Value, path: &[&str], is_owned: &dyn Fn(&[&str]) -> bool) {
     take(value, path, 0, is_owned);
 }
 
