@@ -8,6 +8,7 @@ mod definitions;
 mod door;
 mod house;
 mod leading;
+mod migrate;
 mod print;
 mod run;
 mod stop;
@@ -28,6 +29,7 @@ pub fn main(cli: Cli) -> ExitCode {
         Command::Agent(command) => return agent::run(command),
         Command::Crds(args) if args.check => return definitions::check(&args.namespace),
         Command::Crds(args) => print::crds(&args),
+        Command::Migrate(args) => return migrate::migrate(&args),
         Command::Manifests(args) => print::manifests(&args),
         Command::Version(args) => print::version(args.output),
         Command::Completion { shell } => print::completion(shell),

@@ -38,6 +38,10 @@ pub enum Command {
     ///
     /// Try: quorate manifests | kubectl apply -f -
     Manifests(ManifestsArgs),
+    /// Say in which versions objects are stored, and follow how they are carried to today's
+    ///
+    /// Before and after an upgrade, try: quorate migrate status
+    Migrate(MigrateArgs),
     /// What the pods of an etcd cluster's members run; not for people
     #[command(subcommand, hide = true)]
     Agent(AgentCommand),
@@ -102,6 +106,10 @@ pub struct RunArgs {
     /// ours appear) or strict (an administrator does).
     #[arg(long, value_name = "WAY", env = "QUORATE_GRANTS", default_value = "auto")]
     pub grants: String,
+    /// Who carries stored objects to the version that is stored today: own (the operator), kubernetes (its own migrator,
+    /// where it is served) or off.
+    #[arg(long, value_name = "WAY", env = "QUORATE_STORAGE_MIGRATION", default_value = "own")]
+    pub storage_migration: String,
     /// The image of this very program, which the pods of etcd's members copy their agent from.
     #[arg(
         long,
@@ -181,6 +189,34 @@ pub struct CrdsArgs {
     /// The namespace of the operator, whose Service converts between versions.
     #[arg(long, value_name = "NAME", default_value = names::NAMESPACE, value_parser = namespace)]
     pub namespace: String,
+}
+
+/// The flags of `quorate migrate`.
+#[derive(Args, Debug)]
+pub struct MigrateArgs {
+    /// The namespace of the operator, where it writes down how far it is.
+    #[arg(
+        long,
+        global = true,
+        value_name = "NAME",
+        default_value = names::NAMESPACE,
+        value_parser = namespace
+    )]
+    pub namespace: String,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: MigrateCommand,
+}
+
+/// What `quorate migrate` can do.
+#[derive(Clone, Copy, Debug, Subcommand)]
+pub enum MigrateCommand {
+    /// Say in which versions objects are stored, and how far the operator is
+    Status,
+    /// Ask the operator to try at once what waits to be tried again, and follow it to the end
+    Run,
+    /// Try to write each object without writing it, and say which ones would be refused
+    DryRun,
 }
 
 /// The flags of `quorate manifests`.

@@ -6,6 +6,7 @@
 //!                               +--> certificates  whom the API server trusts
 //!                               +--> leadership    look, decide, do, tell: who holds the lease
 //!                               +--> grants        the same rooms: rights where our objects are
+//!                               +--> storage_migration  the same: stored objects to today's version
 //!                               +--> manifests     what an administrator installs
 //!                               +--> agent         what runs in a member's pod before etcd
 //!   api: the words everyone may use     ports: thin calls to the outside     pki: certificates
@@ -28,5 +29,6 @@ pub mod manifests;
 mod pki;
 mod ports;
 mod settings;
+mod storage_migration;
 mod telemetry;
 pub mod webhook;

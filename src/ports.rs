@@ -17,5 +17,6 @@ pub(crate) mod mandate;
 pub(crate) mod objects;
 pub(crate) mod pair;
 pub(crate) mod rehearsal;
+pub(crate) mod stored;
 pub(crate) mod trust;
 pub(crate) mod watch;

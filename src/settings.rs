@@ -18,6 +18,7 @@ use crate::api::grants::Grants;
 use crate::certificates::Lifetimes;
 use crate::etcd_cluster;
 use crate::leadership::Timing;
+use crate::storage_migration;
 use crate::telemetry::{LogFilter, LogFormat};
 
 /// What `run` needs to know. Every value here has been checked.
@@ -36,6 +37,8 @@ pub(crate) struct Running {
     pub(crate) webhooks: Served,
     pub(crate) scope: Scope,
     pub(crate) etcd: Etcd,
+    /// Who carries stored objects to another version.
+    pub(crate) migration: storage_migration::Way,
     pub(crate) shutdown_grace: Duration,
 }
 

@@ -9,5 +9,7 @@ mod serve;
 
 pub(crate) use health::{Gate, Gates};
 pub(crate) use logs::{LogFilter, LogFormat, chain, start_logs};
-pub(crate) use metrics::{Census, Metrics, Refused, ReviewErrand, ReviewOutcome, WebhookMetrics};
+pub(crate) use metrics::{
+    Census, Dealt, Metrics, Refused, ReviewErrand, ReviewOutcome, WebhookMetrics,
+};
 pub(crate) use serve::{LAST_ANSWERS, Probes, serve};

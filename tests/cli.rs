@@ -23,9 +23,22 @@ fn closed_port() -> u16 {
 #[test]
 fn help_lists_every_subcommand() {
     let help = text(&finished(&["--help"]).stdout);
-    for subcommand in ["run", "crds", "manifests", "version", "completion"] {
+    for subcommand in ["run", "crds", "manifests", "migrate", "version", "completion"] {
         let listed = help.lines().any(|line| line.trim_start().starts_with(subcommand));
         assert!(listed, "{subcommand} is missing in {help}");
+    }
+}
+
+#[test]
+fn whoever_cannot_reach_a_cluster_is_told_so_and_nothing_is_shown() {
+    for what in ["status", "run", "dry-run"] {
+        let output = finished(&["migrate", what]);
+        assert_eq!(output.status.code(), Some(1), "{what}");
+        assert!(text(&output.stdout).is_empty(), "{what}");
+        assert!(
+            text(&output.stderr).starts_with("quorate: failed to find a cluster"),
+            "{what}: {output:?}"
+        );
     }
 }
 

@@ -22,11 +22,23 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("manifests", &["api"]),
     ("pki", &[]),
     ("ports", &["api"]),
-    ("settings", &["api", "certificates", "cli", "etcd_cluster", "leadership", "telemetry"]),
+    (
+        "settings",
+        &[
+            "api",
+            "certificates",
+            "cli",
+            "etcd_cluster",
+            "leadership",
+            "storage_migration",
+            "telemetry",
+        ],
+    ),
     ("telemetry", &["api"]),
 ];
 /// A wing looks, decides, does and tells. It uses these, and never another wing.
-const WINGS: &[&str] = &["certificates", "etcd_cluster", "grants", "leadership", "webhook"];
+const WINGS: &[&str] =
+    &["certificates", "etcd_cluster", "grants", "leadership", "storage_migration", "webhook"];
 const WING_MAY_USE: &[&str] = &["api", "pki", "ports", "telemetry"];
 /// The only room that wires; only `main` may use it.
 const WIRES: &str = "app";
@@ -78,6 +90,12 @@ const PURE: &[&str] = &[
     "pki/authority",
     "pki/leaf",
     "settings/check",
+    "storage_migration/decide",
+    "storage_migration/memory",
+    "storage_migration/ownership",
+    "storage_migration/record",
+    "storage_migration/seen",
+    "storage_migration/settle",
     "webhook/admit",
     "webhook/carry",
     "webhook/contain",

@@ -4,6 +4,7 @@
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 pub mod live;
+pub mod stored;
 
 use std::collections::BTreeMap;
 

@@ -75,6 +75,12 @@ impl Kind {
         format!("{}.{}", self.plural(), self.group)
     }
 
+    /// The name of what asks Kubernetes' own migrator to store its objects anew.
+    #[must_use]
+    pub fn errand_name(&self) -> String {
+        format!("{}-{}", names::OPERATOR, self.plural())
+    }
+
     /// The version that `api_version`, such as `etcd.appdelivery.cncf.io/v1`, names.
     #[must_use]
     pub fn version_of(&self, api_version: &str) -> Option<&'static Version> {

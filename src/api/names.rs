@@ -59,6 +59,8 @@ pub const CLEANERS: [&str; 3] = [
 pub const WEBHOOKS_ROLE: &str = "quorate-webhooks";
 /// The `ClusterRole` with what the operator may do in a namespace that has objects of ours.
 pub const NAMESPACE_ROLE: &str = "quorate-namespace";
+/// The `ClusterRole` with which the operator asks Kubernetes' own migrator, where that was chosen.
+pub const MIGRATION_ROLE: &str = "quorate-storage-migration";
 /// The `ClusterRole` that lets people look at our kinds.
 pub const VIEW_ROLE: &str = "quorate-view";
 /// The `ClusterRole` that lets people change our kinds.
@@ -66,6 +68,17 @@ pub const EDIT_ROLE: &str = "quorate-edit";
 /// The `RoleBinding` that grants it in such a namespace. It is not called like the operator's own
 /// one: the operator may delete bindings of this name, and must never take its own rights away.
 pub const GRANT: &str = "quorate-namespace";
+
+/// The ConfigMap in which the carrying of stored objects to another version is written down.
+pub const MIGRATION_RECORD: &str = "quorate-storage-migration";
+/// On a definition whose stored objects shall be left alone, as long as it is `paused`.
+pub const MIGRATION_ANNOTATION: &str = "quorate.appdelivery.cncf.io/storage-migration";
+/// The value of that annotation.
+pub const MIGRATION_PAUSED: &str = "paused";
+/// On that ConfigMap: when an administrator asked to try at once what waits to be tried again.
+pub const MIGRATION_ASKED_ANNOTATION: &str = "quorate.appdelivery.cncf.io/storage-migration-asked";
+/// The field manager of the writes that change nothing but the version in which an object is stored.
+pub const MIGRATION_FIELD_MANAGER: &str = "quorate-storage-migration";
 
 /// The field manager that owns the two conditions of objects in a namespace that is not granted.
 pub const GRANTS_FIELD_MANAGER: &str = "quorate-grants";

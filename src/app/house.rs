@@ -6,6 +6,7 @@
 
 use anyhow::{Context, Result, anyhow};
 use futures::FutureExt;
+use futures::future::BoxFuture;
 use kube::Client;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -24,6 +25,7 @@ use crate::ports::clock::{self, Clock};
 use crate::ports::lease::LeasePort;
 use crate::ports::mandate::Mandate;
 use crate::settings::{Election, Etcd, Running, Scope, Served};
+use crate::storage_migration::{Guard, Keeper, Way};
 use crate::telemetry::{self, Gate, Gates, LAST_ANSWERS, Metrics, Probes, chain};
 
 /// What the rooms share.
@@ -54,7 +56,8 @@ impl House {
     /// Opens the house: after this the probes are answered, the webhooks too, and the election has
     /// begun.
     pub(super) async fn open(running: Running, client: Client) -> Result<Self> {
-        let Running { listen, election, webhooks, scope, etcd, shutdown_grace: _ } = running;
+        let Running { listen, election, webhooks, scope, etcd, migration, shutdown_grace: _ } =
+            running;
         let listener = TcpListener::bind(listen).await.with_context(|| {
             format!("failed to listen on {listen}; is --listen in use already?")
         })?;
@@ -85,7 +88,7 @@ impl House {
         let campaign = campaign(election, &shared, told);
         let campaign = tokio::spawn(campaign.run(campaign_stop.asked()));
         let terms = Terms { told: asked, clock };
-        let duties = move || duties(&shared, &webhooks, &scope, &etcd);
+        let duties = move || duties(&shared, &webhooks, &scope, &etcd, migration);
         let duties = tokio::spawn(terms.serve(duties, duties_stop.asked()));
         Ok(Self { probes, campaign, duties, door, stop_probes, stop_campaign, stop_duties, gates })
     }
@@ -178,7 +181,13 @@ fn campaign(election: Election, shared: &Shared, told: watch::Sender<Leadership>
 }
 
 /// What the leader does, begun anew with each term.
-fn duties(shared: &Shared, webhooks: &Served, scope: &Scope, etcd: &Etcd) -> Vec<Duty> {
+fn duties(
+    shared: &Shared,
+    webhooks: &Served,
+    scope: &Scope,
+    etcd: &Etcd,
+    migration: Way,
+) -> Vec<Duty> {
     let mut duties = Vec::new();
     if let Served::Here(webhooks) = webhooks {
         duties.extend(super::door::duty(webhooks, shared));
@@ -192,6 +201,15 @@ fn duties(shared: &Shared, webhooks: &Served, scope: &Scope, etcd: &Etcd) -> Vec
             metrics: shared.metrics.clone(),
         };
         duties.push(Duty { name: "the grants", work: steward.run().boxed() });
+        let keeper = Keeper {
+            client: shared.client.clone(),
+            mandate: shared.mandate.clone(),
+            namespace: shared.namespace.clone(),
+            way: migration,
+            clock: shared.clock,
+            metrics: shared.metrics.clone(),
+        };
+        duties.push(Duty { name: "the stored objects", work: keeper.run().boxed() });
     }
     let Etcd { agent_image, lifetimes } = etcd.clone();
     let control = Control {
@@ -205,8 +223,22 @@ fn duties(shared: &Shared, webhooks: &Served, scope: &Scope, etcd: &Etcd) -> Vec
         lifetimes,
         metrics: shared.metrics.clone(),
     };
-    duties.push(Duty { name: "the etcd clusters", work: control.run().boxed() });
+    duties.push(Duty { name: "the etcd clusters", work: controllers(shared, scope, control) });
     duties
+}
+
+/// What works on objects of ours, as long as this release knows all versions in which they are stored. Whoever looks after
+/// one namespace has no right to see the definitions: the installation that owns them has its own guard.
+fn controllers(shared: &Shared, scope: &Scope, control: Control) -> BoxFuture<'static, ()> {
+    let guard = Guard {
+        client: shared.client.clone(),
+        mandate: shared.mandate.clone(),
+        metrics: shared.metrics.clone(),
+    };
+    match scope {
+        Scope::Cluster(_) => guard.protect(move || control.clone().run().boxed()).boxed(),
+        Scope::Namespace(_) => control.run().boxed(),
+    }
 }
 
 pub(super) fn ended(what: &'static str, end: Result<(), JoinError>) {

@@ -41,6 +41,7 @@ const GATHER: Duration = Duration::from_millis(30);
 const AFTER_FAILURE: Duration = Duration::from_secs(3);
 
 /// Looks after etcd clusters as long as this replica leads. Whoever starts it ends it when the lead is lost.
+#[derive(Clone)]
 pub(crate) struct Control {
     pub(crate) client: Client,
     pub(crate) mandate: Mandate,

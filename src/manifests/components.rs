@@ -7,6 +7,7 @@
 
 mod cert_manager;
 mod certificate_files;
+mod kubernetes_migration;
 mod namespaced;
 mod network_policy;
 mod strict;
@@ -53,6 +54,7 @@ pub(super) fn files(install: &Install) -> Result<Vec<File>, Unwritable> {
     let components = [
         certificate_files::component(),
         cert_manager::component(namespace)?,
+        kubernetes_migration::component(namespace)?,
         namespaced::component(),
         network_policy::component(namespace)?,
         strict::component(),

@@ -5,10 +5,13 @@
 //! Secrets of other namespaces.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
+mod stored;
+
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
 use crate::api::kinds::{self, Kind};
 use crate::api::names;
+pub(super) use stored::{definitions, errands, migration, migration_record};
 
 /// The group of roles and bindings.
 pub(super) const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
@@ -59,12 +62,15 @@ pub fn rights() -> Vec<Right> {
     [
         leases(),
         authorities(),
+        migration_record(),
         kinds_everywhere(),
         belongings_everywhere(),
         grants(),
+        definitions(),
         trust(),
         statuses(),
         belongings(),
+        migration(),
     ]
     .concat()
 }

@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use tokio::time;
 
 use crate::api::leadership::Leadership;
+use crate::api::moment::Moment;
 use crate::ports::clock::Clock;
 
 /// The mandate of this process. Copies ask the same election.
@@ -35,6 +36,13 @@ impl Mandate {
         Self { told, clock }
     }
 
+    /// The mandate of whoever sits at a terminal: no election is asked.
+    pub(crate) fn of_a_person() -> Self {
+        let until = Moment::new(Duration::MAX);
+        let (_, told) = watch::channel(Leadership::Leading { until });
+        Self { told, clock: Clock::start() }
+    }
+
     /// Makes one call that only a leader may make. It gets `limit`, and no more than is left of the
     /// term.
     pub(crate) async fn during<T>(
@@ -56,7 +64,6 @@ impl Mandate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::moment::Moment;
     use std::future::{pending, ready};
 
     fn until(time: Duration) -> Leadership {

@@ -38,6 +38,7 @@ pub(crate) fn check<Cluster>(
     let scope = found.scope(args);
     let webhooks = found.webhooks(args);
     let etcd = found.etcd(args);
+    let migration = found.migration(args);
     let shutdown_grace = found.shutdown_grace(args, timing);
     let cluster = found.cluster(cluster);
     let settings = || {
@@ -55,6 +56,7 @@ pub(crate) fn check<Cluster>(
                 webhooks: webhooks?,
                 scope: scope?,
                 etcd: etcd?,
+                migration: migration?,
                 shutdown_grace: shutdown_grace?,
             },
         })

@@ -5,6 +5,7 @@
 mod certificates;
 mod etcd_clusters;
 mod grants;
+mod storage_migration;
 mod webhook;
 
 use std::fmt;
@@ -19,12 +20,14 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
 pub(crate) use etcd_clusters::Census;
+pub(crate) use storage_migration::Dealt;
 pub(crate) use webhook::{Refused, ReviewErrand, ReviewOutcome, WebhookMetrics};
 
 use crate::api::names;
 use certificates::CertificateMetrics;
 use etcd_clusters::EtcdClusterMetrics;
 use grants::GrantMetrics;
+use storage_migration::StorageMigrationMetrics;
 
 /// The registry and the handles to what is in it.
 #[derive(Clone)]
@@ -39,6 +42,8 @@ pub(crate) struct Metrics {
     pub(crate) etcd_clusters: EtcdClusterMetrics,
     /// The operator's rights in namespaces.
     pub(crate) grants: GrantMetrics,
+    /// Stored objects and their versions.
+    pub(crate) storage_migration: StorageMigrationMetrics,
 }
 
 impl Metrics {
@@ -65,6 +70,7 @@ impl Metrics {
             certificates: CertificateMetrics::register(&mut registry),
             etcd_clusters: EtcdClusterMetrics::register(&mut registry),
             grants: GrantMetrics::register(&mut registry),
+            storage_migration: StorageMigrationMetrics::register(&mut registry),
             registry: Arc::new(registry),
         }
     }

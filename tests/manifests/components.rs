@@ -78,6 +78,7 @@ fn parts_add_flags_and_never_replace_each_others() {
         ("certificate-files", "flag.yaml", "--webhook-cert-dir=/etc/quorate/webhook-certs"),
         ("strict", "flag.yaml", "--grants=strict"),
         ("namespaced", "deployment.yaml", "--watch-namespace=$(POD_NAMESPACE)"),
+        ("kubernetes-migration", "flag.yaml", "--storage-migration=kubernetes"),
     ] {
         let args = "/spec/template/spec/containers/0/args";
         let change = json!({"op": "add", "path": format!("{args}/-"), "value": flag});
@@ -92,7 +93,11 @@ fn parts_add_flags_and_never_replace_each_others() {
 fn whoever_gets_certificates_from_elsewhere_reads_no_secret_and_changes_no_trust() {
     let role = part("certificate-files", "role.yaml");
     assert!(!role.to_string().contains("secrets"), "{role}");
-    assert_eq!(role["rules"].as_array().unwrap().len(), 2, "the Lease, and nothing else");
+    assert_eq!(
+        role["rules"].as_array().unwrap().len(),
+        4,
+        "the Lease and the record, and nothing else"
+    );
     let removed: Vec<Value> = part("certificate-files", "kustomization.yaml")["patches"]
         .as_array()
         .unwrap()
@@ -168,7 +173,8 @@ fn a_strict_operator_sees_bindings_and_makes_none() {
     assert_eq!(json!(about_roles), seen);
     // Where nothing is granted it must still be able to say so.
     let writes: Vec<&Value> = rules.iter().filter(|it| it["verbs"] == json!(["patch"])).collect();
-    assert_eq!(writes.len(), 2, "{role}");
+    // Two groups of kinds, and the definitions.
+    assert_eq!(writes.len(), 3, "{role}");
     assert!(writes.iter().flat_map(|it| texts(&it["resources"])).all(|it| it.ends_with("/status")));
     let whole = objects().iter().find(|it| it["kind"] == "ClusterRole").unwrap();
     let kept: Vec<&Value> = whole["rules"]
@@ -311,6 +317,8 @@ fn kustomize_makes_of_every_overlay_what_it_promises() {
     let and = |kinds: &[String], more: &[&str]| {
         sorted(kinds.iter().cloned().chain(more.iter().map(|kind| (*kind).to_owned())))
     };
+    let kubernetes_migration = built("deploy/overlays/kubernetes-migration").unwrap();
+    assert_eq!(kubernetes_migration, and(&base, &["ClusterRole", "ClusterRoleBinding"]));
     let network_policy = built("deploy/overlays/network-policy").unwrap();
     assert_eq!(network_policy, and(&base, &["NetworkPolicy"]));
     // One role and its binding less.

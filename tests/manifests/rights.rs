@@ -48,11 +48,23 @@ fn the_operator_has_exactly_these_rights() {
         rule("coordination.k8s.io", &["leases"], &["quorate"], &["get", "update"]),
         rule("", &["secrets"], &[], &["create"]),
         rule("", &["secrets"], &["quorate-webhook-ca"], &["get", "list", "watch", "update"]),
+        rule("", &["configmaps"], &[], &["create"]),
+        rule("", &["configmaps"], &["quorate-storage-migration"], &["get", "patch"]),
     ]);
     assert_eq!(named("Role", "quorate")["rules"], own);
     let etcd = ["etcdclusters", "etcdmembers", "etcdbackups", "etcdrestores"];
     let rbac = "rbac.authorization.k8s.io";
     let grant = ["quorate-namespace"];
+    let crds = "apiextensions.k8s.io";
+    let definitions =
+        ["etcdclusters.etcd.appdelivery.cncf.io", "exampleapps.example-app.appdelivery.cncf.io"];
+    let known = [
+        "etcdclusters.etcd.appdelivery.cncf.io",
+        "etcdmembers.etcd.appdelivery.cncf.io",
+        "etcdbackups.etcd.appdelivery.cncf.io",
+        "etcdrestores.etcd.appdelivery.cncf.io",
+        "exampleapps.example-app.appdelivery.cncf.io",
+    ];
     let cluster = json!([
         rule(names::ETCD_GROUP, &etcd, &[], READ),
         rule(names::APP_GROUP, &["exampleapps"], &[], READ),
@@ -61,13 +73,14 @@ fn the_operator_has_exactly_these_rights() {
         rule(rbac, &["rolebindings"], &[], &["create"]),
         rule(rbac, &["rolebindings"], &grant, &["list", "watch", "patch", "delete"]),
         rule(rbac, &["clusterroles"], &grant, &["bind"]),
+        rule(crds, &["customresourcedefinitions"], &known, READ),
+        rule(crds, &["customresourcedefinitions/status"], &definitions, &["patch"]),
+        rule("events.k8s.io", &["events"], &[], &["create", "patch"]),
     ]);
     assert_eq!(named("ClusterRole", "quorate")["rules"], cluster);
-    let definitions =
-        ["etcdclusters.etcd.appdelivery.cncf.io", "exampleapps.example-app.appdelivery.cncf.io"];
     let configurations = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
     let webhooks = json!([
-        rule("apiextensions.k8s.io", &["customresourcedefinitions"], &definitions, PATCH),
+        rule(crds, &["customresourcedefinitions"], &definitions, PATCH),
         rule("admissionregistration.k8s.io", &configurations, &["quorate"], PATCH),
     ]);
     assert_eq!(named("ClusterRole", "quorate-webhooks")["rules"], webhooks);
@@ -82,6 +95,8 @@ fn the_operator_has_exactly_these_rights() {
         rule("", &["secrets"], &[], &["get", "create", "patch"]),
         rule("policy", &["poddisruptionbudgets"], &[], &["create", "patch"]),
         rule("events.k8s.io", &["events"], &[], &["create", "patch"]),
+        rule(names::ETCD_GROUP, &["etcdclusters"], &[], &["patch"]),
+        rule(names::APP_GROUP, &["exampleapps"], &[], &["patch"]),
     ]);
     assert_eq!(named("ClusterRole", "quorate-namespace")["rules"], namespace);
 }

@@ -38,7 +38,7 @@ pub(super) fn component() -> Component {
                     "apiVersion": "rbac.authorization.k8s.io/v1",
                     "kind": "Role",
                     "metadata": {"name": names::OPERATOR},
-                    "rules": rights::rules(rights::leases()),
+                    "rules": rights::rules([rights::leases(), rights::migration_record()].concat()),
                 }),
                 targets: vec![Target::one("Role", names::OPERATOR)],
             },

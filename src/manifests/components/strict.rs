@@ -35,6 +35,7 @@ pub(super) fn component() -> Component {
                         [
                             rights::kinds_everywhere(),
                             rights::belongings_everywhere(),
+                            rights::definitions(),
                             rights::granted_by_others(),
                         ]
                         .concat()

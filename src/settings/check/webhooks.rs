@@ -1,4 +1,4 @@
-//! The settings of the webhooks, of their certificates, and of whose objects are looked after.
+//! The settings of the webhooks, of their certificates, of stored objects, and of whose objects are looked after.
 //! Comes in: flags as text. Goes out: checked values, or problems. May touch: nothing; pure.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
@@ -9,6 +9,7 @@ use crate::api::grants::Grants;
 use crate::certificates::{CA, LEAF, Lifetimes, SETTLE};
 use crate::cli::RunArgs;
 use crate::settings::{Certificates, Scope, Served, Webhooks};
+use crate::storage_migration::Way;
 
 /// The word that serves no webhooks.
 const NONE: &str = "none";
@@ -56,6 +57,25 @@ impl Findings {
             self.note(setting, text, allowed, "write a number with its unit, or leave it out");
         }
         parsed
+    }
+
+    /// Who carries stored objects to another version.
+    pub(super) fn migration(&mut self, args: &RunArgs) -> Option<Way> {
+        match args.storage_migration.as_str() {
+            "own" => Some(Way::Own),
+            "kubernetes" => Some(Way::Kubernetes),
+            "off" => Some(Way::Off),
+            other => {
+                let allowed = "it must be own, kubernetes or off";
+                self.note(
+                    "--storage-migration",
+                    other,
+                    allowed,
+                    "give one of them, or leave it out",
+                );
+                None
+            }
+        }
     }
 
     /// Whose objects are looked after, and who grants the rights to do so.
