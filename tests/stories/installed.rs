@@ -125,7 +125,7 @@ pub(super) async fn gone(story: &Story) -> Result<()> {
 }
 
 /// First the objects, while somebody still converts them; then everything else.
-async fn uninstalled(story: &Story) -> Result<()> {
+pub(super) async fn uninstalled(story: &Story) -> Result<()> {
     let kinds = "etcdclusters,etcdmembers,etcdbackups,etcdrestores,exampleapps";
     let all = ["delete", kinds, "--all-namespaces", "--all", "--timeout=60s"];
     // A story may have ended while nobody ran.

@@ -18,6 +18,7 @@ mod kubectl;
 mod lease;
 mod load;
 mod many;
+mod migration;
 mod network;
 mod operator;
 mod outage;

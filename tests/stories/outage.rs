@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
+use quorate::api::names;
 use quorate_harness::{Disturbs, Story, audit, tell};
 use serde_json::{Value, json};
 
@@ -35,6 +36,9 @@ async fn objects_that_only_the_replicas_can_read_wait_for_them_and_a_namespace_d
 }
 
 async fn outage(story: &Story, newer: &Leaving, older: &Leaving) -> Result<()> {
+    // Here objects shall stay as they are stored.
+    let paused = format!("{}={}", names::MIGRATION_ANNOTATION, names::MIGRATION_PAUSED);
+    story.admin.run(&["annotate", "crd", APPS, &paused]).await?;
     newer.begin(story).await?;
     stored_in(story, "v1alpha1").await?;
     older.begin(story).await?;

@@ -48,6 +48,7 @@ async fn every_right_is_used_and_every_one_that_is_used_is_granted() -> Result<(
             says(story, false).await.context("once the operator grants by itself")?;
             granted.extend(rights(story).await?);
             used_by_a_cluster(story).await?;
+            stored_anew(story).await?;
             mended_and_withdrawn(story).await?;
             rotated(story).await?;
             compare(story, mark, &granted)
@@ -125,6 +126,22 @@ async fn used_by_a_cluster(story: &Story) -> Result<()> {
     let larger = json!({"spec": {"replicas": 1, "storage": {"size": "12Gi"}}}).to_string();
     story.kubectl(&["patch", "etcdcluster", "main", "--type=merge", "--patch", &larger]).await?;
     ready("1").await.map(drop)
+}
+
+/// A definition says that objects may be stored in an older version: they are written, and it says so no longer.
+async fn stored_anew(story: &Story) -> Result<()> {
+    const CLUSTERS: &str = "etcdclusters.etcd.appdelivery.cncf.io";
+    let stale = json!({"status": {"storedVersions": ["v1beta1", "v1"]}}).to_string();
+    let patch =
+        ["patch", "crd", CLUSTERS, "--subresource=status", "--type=merge", "--patch", &stale];
+    story.admin.run(&patch).await?;
+    story
+        .wait_until("the definition to name one version", SOON, async || {
+            let read = ["get", "crd", CLUSTERS, "--output=jsonpath={.status.storedVersions}"];
+            let read = story.admin.run(&read).await.map_err(|error| format!("{error:#}"))?;
+            if read == r#"["v1"]"# { Ok(()) } else { Err(read) }
+        })
+        .await
 }
 
 /// The grant is mended when somebody meddles with it, and goes with the last object.

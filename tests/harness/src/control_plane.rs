@@ -8,6 +8,20 @@ use quorate_cluster::{parts, pki};
 
 use crate::story::Story;
 
+/// So much is read at a time.
+const PAGE: i64 = 500;
+
+/// What is kept under a key.
+#[derive(Clone, Debug)]
+pub struct Kept {
+    /// The key, such as `/registry/configmaps/default/name`.
+    pub key: String,
+    /// The bytes.
+    pub value: Vec<u8>,
+    /// How often it was written since it was made, that time included.
+    pub writes: i64,
+}
+
 /// A connection to it.
 pub struct ControlPlane {
     client: Client,
@@ -43,6 +57,34 @@ impl ControlPlane {
         let answer =
             self.client.get(key, None).await.with_context(|| format!("cannot read {key}"))?;
         Ok(answer.kvs().first().map(|pair| pair.value().to_vec()))
+    }
+
+    /// Everything below a prefix.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub async fn all(&mut self, prefix: &str) -> Result<Vec<Kept>> {
+        let end = format!("{prefix}\u{ff}").into_bytes();
+        let (mut found, mut next) = (Vec::new(), prefix.as_bytes().to_vec());
+        loop {
+            let options = GetOptions::new().with_range(end.clone()).with_limit(PAGE);
+            let answer = self.client.get(next.clone(), Some(options)).await;
+            let answer = answer.with_context(|| format!("cannot read {prefix}"))?;
+            for pair in answer.kvs() {
+                found.push(Kept {
+                    key: pair.key_str()?.to_owned(),
+                    value: pair.value().to_vec(),
+                    writes: pair.version(),
+                });
+            }
+            match found.last() {
+                Some(last) if answer.more() => {
+                    next = last.key.as_bytes().to_vec();
+                    next.push(0);
+                }
+                Some(_) | None => return Ok(found),
+            }
+        }
     }
 
     /// The keys below a prefix.
