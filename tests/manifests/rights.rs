@@ -38,11 +38,10 @@ fn lent(list: &[String]) -> Vec<&str> {
     list.iter().map(String::as_str).collect()
 }
 
+const ETCD: [&str; 4] = ["etcdclusters", "etcdmembers", "etcdbackups", "etcdrestores"];
+
 #[test]
-fn the_operator_has_exactly_these_rights() {
-    const READ: &[&str] = &["get", "list", "watch"];
-    const KEEP: &[&str] = &["create", "patch", "delete"];
-    const PATCH: &[&str] = &["get", "list", "watch", "patch"];
+fn in_its_own_namespace_the_operator_has_exactly_these_rights() {
     let own = json!([
         rule("coordination.k8s.io", &["leases"], &[], &["create"]),
         rule("coordination.k8s.io", &["leases"], &["quorate"], &["get", "update"]),
@@ -52,7 +51,12 @@ fn the_operator_has_exactly_these_rights() {
         rule("", &["configmaps"], &["quorate-storage-migration"], &["get", "patch"]),
     ]);
     assert_eq!(named("Role", "quorate")["rules"], own);
-    let etcd = ["etcdclusters", "etcdmembers", "etcdbackups", "etcdrestores"];
+}
+
+#[test]
+fn everywhere_the_operator_has_exactly_these_rights() {
+    const READ: &[&str] = &["get", "list", "watch"];
+    const PATCH: &[&str] = &["get", "list", "watch", "patch"];
     let rbac = "rbac.authorization.k8s.io";
     let grant = ["quorate-namespace"];
     let crds = "apiextensions.k8s.io";
@@ -66,7 +70,7 @@ fn the_operator_has_exactly_these_rights() {
         "exampleapps.example-app.appdelivery.cncf.io",
     ];
     let cluster = json!([
-        rule(names::ETCD_GROUP, &etcd, &[], READ),
+        rule(names::ETCD_GROUP, &ETCD, &[], READ),
         rule(names::APP_GROUP, &["exampleapps"], &[], READ),
         rule("", &["pods", "persistentvolumeclaims", "services"], &[], &["list", "watch"]),
         rule("policy", &["poddisruptionbudgets"], &[], &["list", "watch"]),
@@ -84,7 +88,12 @@ fn the_operator_has_exactly_these_rights() {
         rule("admissionregistration.k8s.io", &configurations, &["quorate"], PATCH),
     ]);
     assert_eq!(named("ClusterRole", "quorate-webhooks")["rules"], webhooks);
-    let statuses = etcd.map(|plural| format!("{plural}/status"));
+}
+
+#[test]
+fn where_its_objects_are_the_operator_has_exactly_these_rights() {
+    const KEEP: &[&str] = &["create", "patch", "delete"];
+    let statuses = ETCD.map(|plural| format!("{plural}/status"));
     let namespace = json!([
         rule(names::ETCD_GROUP, &lent(&statuses), &[], &["patch"]),
         rule(names::APP_GROUP, &["exampleapps/status"], &[], &["patch"]),
@@ -112,10 +121,9 @@ fn people_may_do_with_our_kinds_what_they_may_do_with_everything_else() {
     };
     joins(names::VIEW_ROLE, &["view"]);
     joins(names::EDIT_ROLE, &["edit", "admin"]);
-    let etcd = ["etcdclusters", "etcdmembers", "etcdbackups", "etcdrestores"];
     let read = ["get", "list", "watch"];
     let view = json!([
-        rule(names::ETCD_GROUP, &etcd, &[], &read),
+        rule(names::ETCD_GROUP, &ETCD, &[], &read),
         rule(names::APP_GROUP, &["exampleapps"], &[], &read),
     ]);
     assert_eq!(named("ClusterRole", names::VIEW_ROLE)["rules"], view);

@@ -35,6 +35,8 @@ async fn objects_of_an_older_release_end_stored_in_v1_and_nobody_notices() -> Re
         gone(story).await?;
         story.image(catalog::QUORATE).await?;
         let told = migrated(story).await;
+        // The definitions are also there if nobody was installed.
+        story.admin.run(&["apply", "--filename", &manifest()?]).await?;
         let gone = uninstalled(story).await;
         told.and(gone)
     })

@@ -32,6 +32,8 @@ async fn five_thousand_objects_are_carried_whatever_goes_wrong_and_none_is_writt
         let told = carried(story).await;
         drop(story.admin.run(&["delete", "--ignore-not-found", "-f", &obstacles()?]).await);
         drop(story.admin.run(&["delete", "--ignore-not-found", "-f", &throttle()?]).await);
+        story.admin.run(&["apply", "--filename", &manifest()?]).await?;
+        rolled_out(story).await?;
         emptied(story).await?;
         let gone = uninstalled(story).await;
         told.and(gone)

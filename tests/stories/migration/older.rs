@@ -44,9 +44,8 @@ pub(super) async fn install(story: &Story, stage: Stage) -> Result<()> {
         for version in &mut definition.spec.versions {
             version.storage = version.name == stage.stored();
         }
-        if stage == Stage::Alpha {
-            definition.spec.conversion = None;
-        }
+        // Nobody converts yet, and until somebody does nothing that was stored is written again.
+        definition.spec.conversion = None;
         let file = tempfile(&name, &serde_json::to_string(&definition)?)?;
         story.admin.run(&["apply", "--filename", &file]).await?;
         served(story, &name, stage).await?;
