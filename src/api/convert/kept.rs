@@ -16,7 +16,7 @@ use super::turn::Part;
 /// The annotation's key.
 pub const ANNOTATION: &str = "quorate.appdelivery.cncf.io/kept";
 /// The most bytes it may have. The apiserver fails a conversion whose annotations are too long.
-pub const MOST_BYTES: usize = 72 * 1024;
+pub const MOST_BYTES: usize = 112 * 1024;
 /// What all annotations of an object may have, keys and values, for the apiserver.
 const MOST_OF_ALL: usize = 256 * 1024;
 /// Deeper than any schema of ours: no pointer of ours has more steps.
