@@ -72,7 +72,7 @@ bench-record: prerequisites ## Write benches/reviews.md anew
 	@$(BENCH) --record
 
 ##@ Tests on the real cluster
-.PHONY: stories stories-long diary bench-cluster cluster-test cluster-versions
+.PHONY: stories stories-long diary bench-cluster bench-gap cluster-test cluster-versions
 stories: prerequisites ## The stories, on the local cluster (started if need be, and reset)
 	@echo "== stories on the real cluster"
 	@$(CLUSTER) up
@@ -98,6 +98,12 @@ bench-cluster: prerequisites ## What a cluster costs: seconds, memory and calls,
 	@$(CLUSTER) reset
 	@$(CLUSTER) images
 	@$(CARGO) bench --quiet --locked --profile dev --package quorate --bench cluster
+
+bench-gap: prerequisites ## The longest time without a write during an upgrade, with and without moving the leader (ten minutes)
+	@$(CLUSTER) up
+	@$(CLUSTER) reset
+	@$(CLUSTER) images
+	@$(CARGO) bench --quiet --locked --profile dev --package quorate --bench gap
 
 cluster-test: prerequisites ## The local cluster's own tests: they end the one that runs, and start others
 	@echo "== the local cluster comes, goes and survives crashes"

@@ -13,8 +13,9 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::ListParams;
 use quorate::api::names;
+use quorate_harness::audit::{self, Call};
 use quorate_harness::etcd_cluster::{Cluster, small};
-use quorate_harness::{Disturbs, Story, audit, catalog, tell};
+use quorate_harness::{Disturbs, Story, catalog, tell};
 use serde_json::json;
 
 use bare::Bare;
@@ -70,6 +71,7 @@ async fn run_ours(story: &Story, name: &str, measured: &mut Measured) -> Result<
     // What follows is about a cluster at rest.
     cluster.comes(story, 3, clock::PATIENCE).await?;
     let (member, old) = a_pod(&cluster).await?;
+    cluster.user.hang_up().await;
     let clock = clock::start();
     story.kubectl(&["delete", "pod", &member, "--wait=false"]).await?;
     gone(&cluster.user, &old).await?;
@@ -90,6 +92,7 @@ async fn run_bare(story: &Story, measured: &mut Measured) -> Result<()> {
     let bare = Bare::make(story, VERSION).await?;
     measured.come.add(clock, healthy(&bare.user, &[]).await.context("to come")?);
     let old = bare.pod_uid("bare-1").await?;
+    bare.user.hang_up().await;
     let clock = clock::start();
     story.kubectl(&["delete", "pod", "bare-1", "--wait=false"]).await?;
     gone(&bare.user, &old).await?;
@@ -125,14 +128,19 @@ async fn at_rest(story: &Story) -> Result<()> {
     let mut calls = audit::calls_since(&story.places, mark)?;
     calls.retain(|it| it.user.username == account && it.object_ref.resource != "leases");
     let writes = calls.iter().filter(|call| call.writes()).count();
-    let reads = calls.iter().filter(|call| !call.writes() && call.verb != "watch").count();
+    let reads: Vec<_> = calls.iter().filter(|it| !it.writes() && it.verb != "watch").collect();
     let pods = Api::<Pod>::namespaced(story.client.clone(), names::NAMESPACE);
     let ours = ListParams::default().labels("app.kubernetes.io/name=quorate");
     println!();
     println!(
-        "At rest, one cluster, {} s, leases aside: {writes} writes, {reads} reads",
-        REST.as_secs()
+        "At rest, one cluster, {} s, leases aside: {writes} writes, {} reads",
+        REST.as_secs(),
+        reads.len()
     );
+    for call in reads {
+        let Call { verb, object_ref, request_received_timestamp: at, .. } = call;
+        println!("  {at} {verb} {} {}", object_ref.resource, object_ref.name);
+    }
     for pod in pods.list(&ours).await? {
         let memory = story.memory_of(&pod)?;
         let name = pod.metadata.name.unwrap_or_default();
