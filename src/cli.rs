@@ -124,6 +124,10 @@ pub struct RunArgs {
     /// How long a certificate that they sign lives; it is renewed after two thirds of that.
     #[arg(long, value_name = "TIME", env = "QUORATE_ETCD_LEAF_LIFETIME", default_value = "2160h")]
     pub etcd_leaf_lifetime: String,
+    /// How long applications have to hear of a new authority before it signs, and again before the old one is
+    /// trusted no more.
+    #[arg(long, value_name = "TIME", env = "QUORATE_ETCD_CA_OVERLAP", default_value = "72h")]
+    pub etcd_ca_overlap: String,
     /// The name of the Lease that the replicas compete for.
     #[arg(long, value_name = "NAME", env = "QUORATE_LEASE_NAME", default_value = names::LEASE)]
     pub lease_name: String,

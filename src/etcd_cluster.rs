@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   control: watches --> observe --Stock, Heard--> compose --Seen--> decide --Plan--> act --> status --> report
-//!                                    decide: hold > form > sleep > leave > join > heal > scale > roll
-//!                                    render, identity, furnish, keyring: what members are made of
+//!                                    decide: hold > form > sleep > leave > join > heal > scale > roll > switch
+//!                                    render, identity, furnish, keyring: what members are made of; doors, doorkeeper: who may come in
 //! ```
 //!
 //! Comes in: objects of EtcdCluster, and what etcd says. Goes out: members, what stands around them, and what is
@@ -13,6 +13,8 @@ mod act;
 mod compose;
 mod control;
 pub mod decide;
+mod doorkeeper;
+pub mod doors;
 mod furnish;
 mod heard;
 mod hop;

@@ -10,6 +10,7 @@ pub(crate) mod clock;
 pub(crate) mod definitions;
 pub(crate) mod etcd;
 pub(crate) mod grants;
+pub(crate) mod handshake;
 pub(crate) mod identity;
 pub(crate) mod kube;
 pub(crate) mod lease;

@@ -15,6 +15,8 @@
 
 #[path = "convergence/diary.rs"]
 mod diary;
+#[path = "convergence/judged.rs"]
+mod judged;
 #[path = "convergence/world.rs"]
 mod world;
 
@@ -23,7 +25,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use quorate::etcd_cluster::decide::decide;
 use quorate::etcd_cluster::plan::{Because, Chore, Plan, Step};
 use quorate::etcd_cluster::seen::{Name, Reading};
-use world::{Fault, World};
+use world::{Fault, Turn, World};
 
 /// More passes than any way to rest takes.
 const MOST_PASSES: usize = 200;
@@ -70,10 +72,13 @@ fn ways(state: &State) -> Vec<(String, World, usize)> {
         return ways;
     }
     let left = faults - 1;
-    // Where releases matter, what was done may also not have been told.
-    let most = world::calls(&plan) + usize::from(world.has_releases());
+    // Where releases or doors matter, what was done may also not have been told.
+    let most = world::calls(&plan) + usize::from(world.has_releases() || world.has_doors());
     for cut in 0..most {
         ways.push((format!("crash before call {cut}"), world.after(&plan, cut), left));
+    }
+    if let Some(half) = world.half_done(&plan) {
+        ways.push(("crash within the step".to_owned(), half, left));
     }
     for fault in world.faults() {
         ways.push((format!("{fault:?}"), world.struck(&fault), left));
@@ -86,7 +91,9 @@ fn checked(world: &World) -> Plan {
     let seen = world.seen();
     let plan = decide(&seen);
     if seen.etcd == Reading::Unknown {
-        assert_eq!(plan.step, Step::Wait, "a step without a word from etcd: {plan:?}");
+        // What is only written down needs no word from etcd.
+        let is_harmless = matches!(plan.step, Step::Wait | Step::TakeBack(_));
+        assert!(is_harmless, "a step without a word from etcd: {plan:?}");
     }
     assert_eq!(plan, decide(&seen), "the same look, another decision");
     plan
@@ -142,6 +149,9 @@ fn rested(world: &World, because: Because) -> Result<(), String> {
         | Because::Rolling
         | Because::ChangeFails
         | Because::TakenBack
+        | Because::Switching
+        | Because::ChangingAuth
+        | Because::AuthBlocked
         | Because::Settling
         | Because::Unreachable
         | Because::TooFew
@@ -217,6 +227,37 @@ fn users_may_change_their_mind_about_releases_again_and_again() {
     println!("3 members, three releases, 5 edits and crashes: {states} states");
 }
 
+#[test]
+fn how_members_are_called_is_changed_whatever_happens() {
+    for turn in [Turn::Peers, Turn::Clients] {
+        // From TLS to none, and from none to TLS.
+        let closed = settled().with_doors();
+        let (open, because, _) = ends_at(&closed.struck(&Fault::Turn(turn)), None);
+        assert_eq!(because, Because::Well);
+        for world in [closed, open] {
+            let states = walk(world.struck(&Fault::Turn(turn)), 1);
+            println!("3 members, {turn:?} called otherwise, 1 fault: {states} states");
+        }
+    }
+}
+
+#[test]
+fn users_are_asked_for_and_not_any_more_whatever_happens() {
+    let plain = settled().with_doors();
+    let (asks, because, _) = ends_at(&plain.struck(&Fault::Turn(Turn::Users)), None);
+    assert_eq!(because, Because::Well);
+    for world in [plain.struck(&Fault::Turn(Turn::Users)), asks] {
+        let states = walk(world, 1);
+        println!("3 members, users, 1 fault: {states} states");
+    }
+}
+
+#[test]
+fn users_may_change_their_mind_about_doors_again_and_again() {
+    let states = walk(settled().with_doors().calm(), 4);
+    println!("3 members, doors and users, 4 edits and crashes: {states} states");
+}
+
 /// What takes minutes: `make convergence-long`.
 #[test]
 #[ignore = "minutes; make convergence-long walks it"]
@@ -224,6 +265,11 @@ fn three_faults_are_survived_from_everywhere() {
     walked(3, true, &[3, 5], 3);
     walked(5, true, &[5, 3], 2);
     walked(5, true, &[5], 3);
+    for turn in [Turn::Peers, Turn::Clients, Turn::Users] {
+        let world = settled().with_doors().struck(&Fault::Turn(turn));
+        println!("3 members, {turn:?}, 2 faults: {} states", walk(world, 2));
+    }
+    println!("6 edits and crashes: {} states", walk(settled().with_doors().calm(), 6));
 }
 
 #[test]
@@ -307,6 +353,10 @@ fn every_deed_is_done_somewhere_and_has_its_word() {
     next.push_back(settled().with_releases(&[0, 1, 2]).struck(&Fault::Ask(2)));
     let above = ends_at(&settled().with_releases(&[0, 1]).struck(&Fault::Ask(1)), None).0;
     next.push_back(above.struck(&Fault::Ask(0)));
+    let turned = |turn| settled().with_doors().struck(&Fault::Turn(turn));
+    next.push_back(turned(Turn::Peers));
+    next.push_back(ends_at(&turned(Turn::Users), None).0.struck(&Fault::Turn(Turn::Users)));
+    next.push_back(turned(Turn::Users));
     let mut next: VecDeque<_> = next.into_iter().map(|world| State { world, faults: 2 }).collect();
     let mut trail: Trail = next.iter().map(|state| (state.clone(), None)).collect();
     while let Some(state) = next.pop_front().filter(|_| done != all) {

@@ -139,6 +139,10 @@ pub const SCHEDULING_GATE: &str = "etcd.appdelivery.cncf.io/written-down";
 pub const RECIPE_ANNOTATION: &str = "etcd.appdelivery.cncf.io/recipe";
 /// On a member's pod: the part of the spec that it was made from, so that there is something to go back to.
 pub const MADE_OF_ANNOTATION: &str = "etcd.appdelivery.cncf.io/made-of";
+/// On a member's pod: a word for whom it was started to trust.
+pub const TRUST_ANNOTATION: &str = "etcd.appdelivery.cncf.io/trusts";
+/// On an EtcdCluster: whoever gives it another value asks for new certificate authorities.
+pub const ROTATE_ANNOTATION: &str = "etcd.appdelivery.cncf.io/rotate-authorities";
 /// The port of etcd for clients.
 pub const ETCD_CLIENT_PORT: u16 = 2379;
 /// The port of etcd for other members.

@@ -5,6 +5,7 @@
 
 mod chores;
 mod steps;
+mod users;
 
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use kube::ResourceExt;
 use tokio::time;
 
 use super::furnish::Difference;
+use super::identity::trust::Trust;
 use super::keyring::KeyringError;
 use super::observe::Lines;
 use super::plan::Plan;
@@ -21,8 +23,9 @@ use super::plan::deeds::Moment;
 use super::render::{Blueprint, NotInThisRelease};
 use super::seen::{Name, Seen};
 use super::stock::Stock;
+use super::undo::Before;
 use crate::api::etcd_member::EtcdMember;
-use crate::ports::call::Class;
+use crate::ports::call::{CallError, Class};
 use crate::ports::etcd::EtcdError;
 use crate::ports::mandate::{Mandate, Unled};
 use crate::ports::objects::{Kept, ObjectError, Objects};
@@ -46,6 +49,9 @@ pub(crate) enum ActError {
     /// The spec asks for what this release cannot make.
     #[error(transparent)]
     CannotMake(NotInThisRelease),
+    /// A Secret could not be read.
+    #[error(transparent)]
+    Secret(CallError),
     /// The Secrets are not as they should be.
     #[error(transparent)]
     Keys(KeyringError),
@@ -68,6 +74,7 @@ impl ActError {
             Self::Etcd(_)
             | Self::Unled(_)
             | Self::CannotMake(_)
+            | Self::Secret(_)
             | Self::Keys(_)
             | Self::Taken(_) => false,
         }
@@ -76,9 +83,13 @@ impl ActError {
 
 /// One pass of doing.
 pub(crate) struct Act<'a> {
+    /// Whom pods trust that are made now, if that is known.
+    pub(crate) trust: Option<&'a Trust>,
     pub(crate) objects: &'a Objects,
     pub(crate) mandate: &'a Mandate,
     pub(crate) blueprint: &'a Blueprint<'a>,
+    /// What members are made of that run otherwise than is wanted.
+    pub(crate) before: Option<&'a Before>,
     pub(crate) seen: &'a Seen,
     pub(crate) lines: &'a Lines,
     /// What the plan was made from. A write to the cluster's status changes it here, too.
@@ -116,7 +127,7 @@ impl Act<'_> {
                 done.await.map(drop)
             }
             Difference::Voter(name) => self.mark(name).await,
-            Difference::Owner(name, patch) => {
+            Difference::Owner(name, patch) | Difference::Address(name, patch) => {
                 self.objects.merge::<EtcdMember>(namespace, &name.0, patch).await.map(drop)
             }
         };

@@ -11,16 +11,20 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::ResourceExt;
 
+use super::doors::Scheme;
+use super::doors::found::Doors;
 use super::heard::{Council, Heard, named_in};
 use super::hop::Way;
+use super::identity::trust::Trust;
 use super::log::{Need, Written};
+use super::render::metadata::scheme;
 use super::render::{Blueprint, tune};
 use super::seen::{
     ClusterId, Etcd, Intent, Lowering, Made, Member, MemberId, Name, Pod, Reading, Record,
     Registered, Seen, Volume, Wanted, WayBack,
 };
 use super::stock::{Stock, name_of};
-use super::undo;
+use super::undo::{self, Before};
 use crate::api::etcd_cluster::v1::Medium;
 use crate::api::etcd_cluster::v1::status::{EtcdClusterStatus, Founding};
 use crate::api::etcd_member::{self, EtcdMember};
@@ -40,29 +44,39 @@ pub(crate) struct Look<'a> {
     pub(crate) heard: &'a Heard,
     /// Which release it is on its way to.
     pub(crate) way: Way,
+    /// What members are made of that run otherwise than is wanted.
+    pub(crate) before: Option<&'a Before>,
     pub(crate) now: Timestamp,
     /// Since when this process looks. For what was before, nobody can say that it lasted.
     pub(crate) since: Timestamp,
     /// Names that could be given to members, in no order.
     pub(crate) names: Vec<Name>,
+    /// Whom pods should trust, if that is known.
+    pub(crate) trust: Option<&'a Trust>,
 }
 
 impl Look<'_> {
     /// One look.
     pub(crate) fn seen(&self) -> Seen {
-        let Self { blueprint, stock, heard, way: _, now: _, since: _, names } = self;
+        let Self { blueprint, stock, heard, names, .. } = self;
         let spec = blueprint.spec;
         let wanted = Wanted {
             replicas: usize::from(spec.replicas),
             paused: spec.paused,
             durable: spec.storage.medium == Medium::Disk,
             course: self.way.course(),
-            way_back: WayBack::Unknown,
+            way_back: match (undo::stands(&stock.cluster), self.before) {
+                (Some(_), _) => WayBack::Taken,
+                (None, Some(_)) => WayBack::Known,
+                (None, None) => WayBack::Unknown,
+            },
+            peers: scheme(&spec.peer_tls),
+            clients_move: blueprint.doors.is_some_and(Doors::is_on_its_way),
         };
         let is_free = |name: &&Name| {
             stock.member(name).is_none() && stock.pod(name).is_none() && stock.claim(name).is_none()
         };
-        let mut seen = Seen {
+        Seen {
             wanted,
             record: record(&stock.cluster.status.clone().unwrap_or_default()),
             members: stock.oldest_first().into_iter().filter_map(|it| self.member(it)).collect(),
@@ -74,15 +88,15 @@ impl Look<'_> {
                 Reading::Unknown => Reading::Unknown,
             },
             free_names: names.iter().filter(is_free).cloned().collect(),
-        };
-        seen.wanted.way_back = if undo::stands(&stock.cluster).is_some() {
-            WayBack::Taken
-        } else if undo::worked(&seen, stock).is_some() {
-            WayBack::Known
-        } else {
-            WayBack::Unknown
-        };
-        seen
+        }
+    }
+
+    /// Whether a pod was made as others are that run otherwise than is wanted.
+    fn is_as_before(&self, name: &Name, pod: &k8s_openapi::api::core::v1::Pod) -> bool {
+        self.before.is_some_and(|before| {
+            let blueprint = Blueprint { spec: &before.spec, ..*self.blueprint };
+            !pod::differs(&blueprint, name, pod)
+        })
     }
 
     /// Volumes without an EtcdMember. What is on its way out is as good as gone: nobody can use it any more.
@@ -106,13 +120,16 @@ impl Look<'_> {
             Some(claim) if claim.metadata.deletion_timestamp.is_some() => Volume::Going,
             Some(_) => Volume::There,
         };
-        let differs = pod.is_some_and(|pod| pod::differs(self.blueprint, &name, pod));
+        let trusts_others = |pod: &_| self.trust.is_some_and(|it| it.differs(pod));
+        let differs =
+            pod.is_some_and(|pod| pod::differs(self.blueprint, &name, pod) || trusts_others(pod));
         // Who is heard runs, whatever the kubelet has told so far. Who has run and does not now comes back by itself.
         let attempts = self.blueprint.spec.repair.recreate_attempts;
         let cannot_run = self.heard.standing(&name).is_none()
             && pod.is_some_and(|pod| !pod::has_run(pod) || pod::crashes(pod, attempts));
         let made = match (differs, cannot_run) {
             (false, _) => Made::AsWanted,
+            (true, true) if pod.is_some_and(|pod| self.is_as_before(&name, pod)) => Made::AsBefore,
             (true, true) => Made::Stale,
             (true, false) => Made::Outdated,
         };
@@ -124,6 +141,7 @@ impl Look<'_> {
             made,
             given_up: health::is_given_up(self, object, pod),
             fails: health::fails(self, object, pod),
+            address: self.blueprint.peer_scheme(&name),
             name,
         })
     }
@@ -131,8 +149,13 @@ impl Look<'_> {
     fn etcd(&self, council: &Council) -> Etcd {
         let Council { spokesman: _, cluster, leader, list, alarms, revision: _ } = council;
         let entry = |it: &crate::api::etcd_says::Listed| {
-            let ours = |name: &Name| it.peer_urls.contains(&self.blueprint.peer_url(name));
+            // One that is called in another way than it should be is ours all the same.
+            let by = |scheme, name: &Name| {
+                it.peer_urls.contains(&self.blueprint.peer_url_by(scheme, name))
+            };
+            let ours = |name: &Name| by(Scheme::Http, name) || by(Scheme::Https, name);
             let named = it.peer_urls.iter().find_map(|url| named_in(url)).filter(ours);
+            let peer = it.peer_urls.iter().find_map(|url| Scheme::read(url)).unwrap_or_default();
             // Nobody has asked one that is none of ours, so nobody knows how it is.
             let healthy = match &named {
                 Some(name) => Reading::Known(self.is_well(name, it.id, it.is_learner)),
@@ -140,7 +163,7 @@ impl Look<'_> {
             };
             let stranger = || Name(it.peer_urls.first().cloned().unwrap_or(format!("{:x}", it.id)));
             let name = named.unwrap_or_else(stranger);
-            Registered { id: MemberId(it.id), name, learner: it.is_learner, healthy }
+            Registered { id: MemberId(it.id), name, learner: it.is_learner, healthy, peer }
         };
         Etcd {
             cluster: ClusterId(*cluster),
@@ -149,6 +172,7 @@ impl Look<'_> {
             alarmed: alarms.iter().any(|it| self.is_grave(it)),
             lowering: self.lowering(),
             log_lacks: self.need().map_or(0, |it| it.lacks(self.heard)),
+            auth: self.heard.auth,
         }
     }
 

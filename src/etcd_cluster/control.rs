@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{FutureExt, Stream, StreamExt};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::ResourceExt;
@@ -23,6 +23,7 @@ use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 
 use super::compose::uid;
+use super::doorkeeper::Doorkeeper;
 use super::identity::lifetimes::Lifetimes;
 use super::keyring::Keyring;
 use super::observe::{Shelves, belongs_to};
@@ -39,6 +40,10 @@ use pass::{PassError, pass};
 const GATHER: Duration = Duration::from_millis(30);
 /// After a pass that failed as a whole.
 const AFTER_FAILURE: Duration = Duration::from_secs(3);
+/// How soon the first pass in a namespace is tried again: the rights there are on their way.
+const RIGHTS_COME: Duration = Duration::from_millis(200);
+/// Rights that have not come after this time do not come by themselves.
+const JUST_MADE: SignedDuration = SignedDuration::from_secs(15);
 
 /// Looks after etcd clusters as long as this replica leads. Whoever starts it ends it when the lead is lost.
 #[derive(Clone)]
@@ -59,6 +64,7 @@ pub(super) struct Context {
     mandate: Mandate,
     shelves: Shelves,
     keyring: Keyring,
+    doorkeeper: Doorkeeper,
     recorder: Recorder,
     agent_image: String,
     metrics: Metrics,
@@ -82,6 +88,7 @@ impl Control {
             mandate,
             shelves: Shelves { members, pods, claims, services, budgets },
             keyring: Keyring::new(lifetimes),
+            doorkeeper: Doorkeeper::default(),
             recorder: Recorder::new(client, reporter),
             agent_image,
             metrics,
@@ -109,6 +116,10 @@ impl Control {
 #[expect(clippy::needless_pass_by_value, reason = "the controller hands it over")]
 fn failed(cluster: Arc<EtcdCluster>, error: &PassError, _: Arc<Context>) -> Action {
     let meta = &cluster.metadata;
+    let made = meta.creation_timestamp.as_ref().map(|it| it.0);
+    if error.is_refused() && made.is_some_and(|at| clock::wall().duration_since(at) < JUST_MADE) {
+        return Action::requeue(RIGHTS_COME);
+    }
     tracing::warn!(
         namespace = meta.namespace,
         cluster = meta.name,
@@ -165,6 +176,7 @@ impl Context {
     /// Forgets a cluster that is gone.
     fn forget(&self, cluster: &EtcdCluster) {
         self.keyring.forget(&uid(cluster));
+        self.doorkeeper.forget(&uid(cluster));
         let namespace = cluster.namespace().unwrap_or_default();
         self.metrics.etcd_clusters.gone(&namespace, &cluster.name_any());
     }

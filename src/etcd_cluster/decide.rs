@@ -2,7 +2,7 @@
 //! paused is left alone; a cluster is formed before anything else; who shall sleep sleeps; nobody acts
 //! without a quorum; who goes has gone before another comes; who comes has come before anybody is given
 //! up; only a cluster that is well changes its size; and one of the right size changes what its members
-//! are, one after the other.
+//! are, one after the other, how they are called, and whether it asks who somebody is.
 //! Comes in: `Seen`. Goes out: a `Plan`. May touch: nothing; pure.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
@@ -14,6 +14,8 @@ mod pods;
 mod roll;
 mod scale;
 mod settle;
+mod switch;
+mod users;
 
 use super::plan::{Because, Plan, Step};
 use super::seen::{Course, Etcd, Reading, Seen, WayBack};
@@ -24,7 +26,8 @@ type Said = Option<(Step, Because)>;
 type Rule = fn(&Seen, &Etcd) -> Said;
 
 /// The first that speaks is heard.
-const LADDER: [Rule; 10] = [
+const LADDER: [Rule; 15] = [
+    roll::taken_back,
     leave::rule,
     join::rule,
     strangers,
@@ -33,8 +36,12 @@ const LADDER: [Rule; 10] = [
     leave::blocked,
     scale::rule,
     settle::withdrawn,
+    users::withdrawn,
+    switch::begun,
     roll::rule,
+    switch::rule,
     settle::rule,
+    users::rule,
 ];
 
 /// Decides one pass.
@@ -51,7 +58,10 @@ pub fn decide(seen: &Seen) -> Plan {
         return Plan { chores: pods::put_to_sleep(seen), step, because };
     }
     let (step, because) = match &seen.etcd {
-        Reading::Unknown => wait(Because::QuorumLost),
+        // If members do not start with what is wanted, this may be the way to a quorum.
+        Reading::Unknown => {
+            roll::take_back(seen, None).unwrap_or_else(|| wait(Because::QuorumLost))
+        }
         Reading::Known(etcd) if etcd.cluster != formed => wait(Because::ForeignCluster),
         Reading::Known(etcd) => LADDER
             .iter()
@@ -69,6 +79,7 @@ fn rest(seen: &Seen, etcd: &Etcd) -> Because {
     }
     match seen.wanted.course {
         Course::Reached if seen.wanted.way_back == WayBack::Taken => Because::TakenBack,
+        Course::Reached if seen.wanted.clients_move => Because::Switching,
         Course::Reached => Because::Well,
         Course::Further | Course::Down => Because::Settling,
         Course::NoWay => Because::Unreachable,

@@ -34,6 +34,8 @@ pub(crate) enum Difference {
     Voter(Name),
     /// An EtcdMember has another owner than it should have.
     Owner(Name, Value),
+    /// An EtcdMember says another URL for clients than they are told.
+    Address(Name, Value),
 }
 
 impl Difference {
@@ -47,7 +49,8 @@ impl Difference {
             | Self::Service(..)
             | Self::NoBudget(_)
             | Self::Budget(..)
-            | Self::Voter(_) => false,
+            | Self::Voter(_)
+            | Self::Address(..) => false,
         }
     }
 
@@ -87,6 +90,7 @@ pub(crate) fn differences(
     found.extend(stock.claims.iter().filter_map(|claim| grown(blueprint, stock, claim)));
     found.extend(seen.etcd.known().into_iter().flat_map(|etcd| unmarked(stock, etcd)));
     found.extend(stock.members.iter().filter_map(|member| disowned(blueprint, member)));
+    found.extend(stock.members.iter().filter_map(|member| moved(blueprint, member)));
     found
 }
 
@@ -213,6 +217,18 @@ fn disowned(
     }
     let owners = owner.map(|it| vec![it]);
     Some(Difference::Owner(name_of(member), json!({ "metadata": { "ownerReferences": owners } })))
+}
+
+/// An EtcdMember that says another URL for clients than they are told.
+fn moved(
+    blueprint: &Blueprint<'_>,
+    member: &crate::api::etcd_member::EtcdMember,
+) -> Option<Difference> {
+    let (name, is_there) = (name_of(member), member.metadata.deletion_timestamp.is_none());
+    let url = blueprint.client_url(&name);
+    let differs = member.spec.client_url.known().is_some_and(|it| it.as_str() != url);
+    (is_there && differs)
+        .then(|| Difference::Address(name, json!({ "spec": { "clientURL": url } })))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::seen::{Name, Reading};
+use super::seen::{Auth, Name, Reading};
 use crate::api::etcd_says::{Alarm, Listed, Standing};
 use crate::api::etcd_version::Release;
 
@@ -15,6 +15,8 @@ pub(crate) struct Heard {
     pub(crate) voices: BTreeMap<Name, Voice>,
     /// What a quorum agrees on; unknown if nobody could be asked, or no quorum answers.
     pub(crate) council: Reading<Council>,
+    /// Whether etcd asks for users, beside what is wanted.
+    pub(crate) auth: Auth,
 }
 
 /// What one member said.
@@ -48,7 +50,7 @@ pub(crate) struct Council {
 impl Heard {
     /// Nobody was asked.
     pub(crate) const fn nothing() -> Self {
-        Self { voices: BTreeMap::new(), council: Reading::Unknown }
+        Self { voices: BTreeMap::new(), council: Reading::Unknown, auth: Auth::Unknown }
     }
 
     /// What a member says of itself.

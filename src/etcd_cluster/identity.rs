@@ -16,6 +16,9 @@ pub(crate) mod keys;
 pub(crate) mod leaves;
 pub(crate) mod lifetimes;
 pub(crate) mod mint;
+pub(crate) mod ring;
+pub(crate) mod rotation;
+pub(crate) mod trust;
 pub(crate) mod wanted;
 
 #[cfg(test)]

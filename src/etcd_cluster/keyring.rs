@@ -1,37 +1,41 @@
 //! The Secrets of clusters: read, signed, written, and remembered as long as this replica leads.
 //! Comes in: a blueprint, and who the members are. Goes out: credentials for the operator itself, and what became of
 //! the Secrets. May touch: `ports`. Secrets are not watched, because that would need a right to all of
-//! them: they are looked at whenever something is to be done, and when a certificate is due.
+//! them: they are looked at whenever something is to be done, and when a certificate is due. Here authorities change
+//! their places, too: it is one write of the Secret that they are in.
+
+mod prove;
+mod secrets;
+mod turn;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt;
 use serde_json::json;
 
-use super::identity::authorities::Authorities;
+use super::doors::Scheme;
 use super::identity::binding::{Binding, Identity, words};
-use super::identity::keys::Broken;
-use super::identity::leaves::Leaves;
 use super::identity::lifetimes::{Lifetimes, due_at};
 use super::identity::mint::{self, Signing};
-use super::identity::wanted::{Looked, Stuck, Wanted, Write, wanted};
+use super::identity::ring::{Ring, Turn};
+use super::identity::rotation::{Seat, Turning};
+use super::identity::trust::{Sides, Trust};
+use super::identity::wanted::{Stuck, Wanted, Write, wanted};
 use super::render::Blueprint;
 use super::seen::{Name, Reading};
-use crate::api::names;
+use crate::pki::authority::{Certificate, bundle};
 use crate::pki::mint::Unmade;
 use crate::ports::call::{CallError, Class};
-use crate::ports::etcd::Credentials;
+use crate::ports::etcd::{Credentials, Place};
 use crate::ports::objects::{ObjectError, Objects};
+use secrets::Secrets;
+use turn::{Noted, Turned, next_look};
 
-/// A Secret that somebody took away is missed after this time at the latest.
-const LOOK_AGAIN: Duration = Duration::from_hours(1);
-/// One write leads to another at most so often: authorities, then what they sign.
-const MOST_ROUNDS: usize = 3;
+/// One write leads to another at most so often: owners, authorities, whom to trust and what they sign, and since when.
+const MOST_ROUNDS: usize = 6;
 
 /// Why the Secrets are not as they should be.
 #[derive(Debug, thiserror::Error)]
@@ -59,6 +63,16 @@ pub(crate) struct Kept {
     pub(crate) written: Vec<String>,
     /// Why nothing can be signed.
     pub(crate) stuck: Option<Stuck>,
+    /// How authorities changed their places.
+    pub(crate) turns: Vec<Turn>,
+}
+
+/// A pod, and where its member can be called.
+#[derive(Clone, Debug)]
+pub(crate) struct Seated {
+    pub(crate) seat: Seat,
+    /// Nowhere if it has no address.
+    pub(crate) place: Option<Place>,
 }
 
 /// Whose Secrets there should be.
@@ -69,32 +83,51 @@ pub(crate) struct Circle<'a> {
     /// Those that applications are told of; nothing before the cluster was formed: until then nobody must
     /// be able to write to it.
     pub(crate) told: Option<Vec<Name>>,
+    /// Every pod.
+    pub(crate) seats: Vec<Seated>,
+    /// The word with which the user asks for new authorities.
+    pub(crate) asked: Option<String>,
 }
-
-type Owners = Option<Vec<OwnerReference>>;
 
 /// What is needed to write a Secret.
 struct Desk<'a> {
     objects: &'a Objects,
     circle: &'a Circle<'a>,
-    authorities: Option<&'a Authorities>,
+    ring: Option<&'a Ring>,
     now: Timestamp,
 }
 
-/// The members and their uids, those that applications are told of, and whether the cluster owns its Secrets.
-type Right = (BTreeSet<(Name, String)>, Option<Vec<Name>>, bool);
+/// What the Secrets were seen to be right for.
+#[derive(Clone, PartialEq, Eq)]
+struct Right {
+    /// The members and their uids.
+    members: BTreeSet<(Name, String)>,
+    /// Those that applications are told of.
+    told: Option<Vec<Name>>,
+    /// How these are called.
+    scheme: Scheme,
+    /// Whether the cluster owns its Secrets.
+    is_owned: bool,
+    asked: Option<String>,
+    is_paused: bool,
+}
 
 /// What is remembered of one cluster.
 #[derive(Clone)]
 struct Keys {
     credentials: Credentials,
+    /// Who signed the operator's own certificate.
+    signer: Certificate,
     /// When the operator's own certificate is due.
     own_due: Timestamp,
-    /// The members whose Secrets were seen to be right, and those that applications are told of.
     right: Option<Right>,
     /// When to look at them again.
     look: Timestamp,
     stuck: Option<Stuck>,
+    /// Whom members trust by what is in their Secrets.
+    trust: Trust,
+    /// What the authorities wait for that take the place of others.
+    turning: Option<Turning>,
 }
 
 /// The keys of every cluster, by the uid of its EtcdCluster.
@@ -109,16 +142,28 @@ impl Keyring {
         Self { keys: Mutex::new(BTreeMap::new()), lifetimes }
     }
 
+    fn of<T>(&self, uid: &str, read: impl FnOnce(&Keys) -> Option<T>) -> Option<T> {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner).get(uid).and_then(read)
+    }
+
     /// What the operator shows to the members of a cluster, if that is known.
     pub(crate) fn credentials(&self, uid: &str, now: Timestamp) -> Option<Credentials> {
-        let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        keys.get(uid).filter(|it| now < it.own_due).map(|it| it.credentials.clone())
+        self.of(uid, |it| (now < it.own_due).then(|| it.credentials.clone()))
     }
 
     /// Why nothing can be signed for a cluster.
     pub(crate) fn stuck(&self, uid: &str) -> Option<Stuck> {
-        let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        keys.get(uid).and_then(|it| it.stuck.clone())
+        self.of(uid, |it| it.stuck.clone())
+    }
+
+    /// Whom the pods of a cluster should trust, if that is known.
+    pub(crate) fn trust(&self, uid: &str) -> Option<Trust> {
+        self.of(uid, |it| Some(it.trust.clone()))
+    }
+
+    /// What the coming authorities of a cluster wait for, if there are any.
+    pub(crate) fn turning(&self, uid: &str) -> Option<Turning> {
+        self.of(uid, |it| it.turning.clone())
     }
 
     /// Forgets a cluster that is gone.
@@ -128,11 +173,10 @@ impl Keyring {
 
     /// Whether the Secrets must be looked at.
     pub(crate) fn must_look(&self, circle: &Circle<'_>, now: Timestamp) -> bool {
-        let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = keys.get(circle.blueprint.uid);
-        known.is_none_or(|it| {
-            now >= it.look || now >= it.own_due || it.right.as_ref() != Some(&circle.right())
-        })
+        let is_right = |it: &Keys| {
+            now < it.look && now < it.own_due && it.right.as_ref() == Some(&circle.right())
+        };
+        self.of(circle.blueprint.uid, |it| is_right(it).then_some(())).is_none()
     }
 
     /// Looks at the Secrets, and writes what is missing or due.
@@ -151,17 +195,27 @@ impl Keyring {
             let looked = secrets.looked(circle);
             let told = circle.told.clone().unwrap_or_default();
             let found = wanted(circle.blueprint, &looked, &told, self.lifetimes, now);
-            let authorities = match &looked.authorities {
-                Reading::Known(Some(Ok(authorities))) => Some(authorities),
+            let ring = match &looked.ring {
+                Reading::Known(Some(Ok(ring))) => Some(ring),
                 Reading::Known(Some(Err(_)) | None) | Reading::Unknown => None,
             };
             let disowned = secrets.with_another_owner(circle);
             kept.stuck.clone_from(&found.stuck);
+            let desk = Desk { objects, circle, ring, now };
             if found.writes.is_empty() && disowned.is_empty() {
-                if let Some(authorities) = authorities {
-                    self.remember(circle, authorities, &found, now)?;
+                let (Some(ring), Some(held)) = (ring, &secrets.authorities) else {
+                    return Ok(kept);
+                };
+                match self.turn(&desk, ring, held, &found).await? {
+                    Turned::Made(turn) => {
+                        kept.turns.extend(turn);
+                        continue;
+                    }
+                    Turned::Not(noted) => {
+                        self.remember(&desk, ring, &found, noted)?;
+                        return Ok(kept);
+                    }
                 }
-                return Ok(kept);
             }
             for (name, owners) in disowned {
                 let patch = json!({ "metadata": { "ownerReferences": owners } });
@@ -169,7 +223,6 @@ impl Keyring {
                 done.map_err(KeyringError::Write)?;
                 kept.written.push(name);
             }
-            let desk = Desk { objects, circle, authorities, now };
             for (write, _) in &found.writes {
                 kept.written.extend(self.write(&desk, write).await?);
             }
@@ -178,22 +231,26 @@ impl Keyring {
     }
 
     async fn write(&self, desk: &Desk<'_>, write: &Write) -> Result<Option<String>, KeyringError> {
-        let Desk { objects, circle, authorities, now } = desk;
+        let Desk { objects, circle, ring, now } = desk;
         let blueprint = circle.blueprint;
-        let signing = |authorities| Signing { authorities, lifetimes: self.lifetimes, now: *now };
-        let secret = match (write, authorities) {
+        let signing = |ring| Signing { ring, lifetimes: self.lifetimes, now: *now };
+        let owner = |name: &Name| circle.members.iter().find(|(it, _)| it == name);
+        let secret = match (write, ring) {
             (Write::Authorities, _) => return self.found(desk).await,
-            (Write::Member(_) | Write::Binding | Write::Words(_), None) => return Ok(None),
-            (Write::Member(name), Some(authorities)) => {
-                let leaves =
-                    signing(authorities).member(blueprint, name).map_err(KeyringError::Make)?;
-                match circle.members.iter().find(|(it, _)| it == name) {
-                    Some((_, uid)) => leaves.secret(blueprint, name, uid),
-                    None => return Ok(None),
-                }
+            (Write::Member(_) | Write::Trust(..) | Write::Binding | Write::Words(_), None) => {
+                return Ok(None);
             }
-            (Write::Binding, Some(authorities)) => {
-                let identity = signing(authorities).application(blueprint);
+            (Write::Member(name), Some(ring)) => {
+                let leaves = signing(ring).member(blueprint, name).map_err(KeyringError::Make)?;
+                let Some((_, uid)) = owner(name) else { return Ok(None) };
+                leaves.secret(blueprint, name, uid)
+            }
+            (Write::Trust(name, leaves), Some(_)) => {
+                let Some((_, uid)) = owner(name) else { return Ok(None) };
+                leaves.secret(blueprint, name, uid)
+            }
+            (Write::Binding, Some(ring)) => {
+                let identity = signing(ring).application(blueprint);
                 let told = circle.told.clone().unwrap_or_default();
                 let identity = Some(identity.map_err(KeyringError::Make)?);
                 Binding { words: words(blueprint, &told), identity }.secret(blueprint)
@@ -206,9 +263,10 @@ impl Keyring {
 
     /// Makes the authorities. Whoever was faster has made the right ones; they are read in the next round.
     async fn found(&self, desk: &Desk<'_>) -> Result<Option<String>, KeyringError> {
-        let blueprint = desk.circle.blueprint;
+        let Circle { blueprint, asked, .. } = desk.circle;
         let made = mint::authorities(blueprint, self.lifetimes, desk.now);
-        let secret = made.map_err(KeyringError::Make)?.secret(blueprint);
+        let first = Ring::first(made.map_err(KeyringError::Make)?, asked.clone());
+        let secret = first.secret(blueprint);
         match desk.objects.create(&secret).await {
             Ok(_) => Ok(Some(secret.name_any())),
             Err(error) if error.class() == Class::Conflict => Ok(None),
@@ -218,34 +276,41 @@ impl Keyring {
 
     fn remember(
         &self,
-        circle: &Circle<'_>,
-        authorities: &Authorities,
+        desk: &Desk<'_>,
+        ring: &Ring,
         found: &Wanted,
-        now: Timestamp,
+        noted: Noted,
     ) -> Result<(), KeyringError> {
-        let signing = Signing { authorities, lifetimes: self.lifetimes, now };
-        let later = SignedDuration::try_from(LOOK_AGAIN).unwrap_or(SignedDuration::ZERO);
-        let latest = now.saturating_add(later).unwrap_or(Timestamp::MAX);
-        let look = found.next.map_or(latest, |next| next.min(latest));
+        let Desk { circle, now, .. } = *desk;
+        let signing = Signing { ring, lifetimes: self.lifetimes, now };
+        let Noted { turning, mut lacking } = noted;
+        let waits = turning.as_ref().map(|it| &it.waits);
+        let look = found.next.into_iter().chain([next_look(waits, now)]).min().unwrap_or(now);
         let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         let before = keys.get(circle.blueprint.uid);
+        let signer = ring.now.client.certificate.clone();
+        let trusted = bundle(&ring.for_clients());
         let still_good = before.filter(|it| {
-            now < it.own_due
-                && it.credentials.authority == authorities.client.certificate.pem().into_bytes()
+            now < it.own_due && it.signer == signer && it.credentials.authority == trusted
         });
         let (credentials, own_due) = if let Some(it) = still_good {
             (it.credentials.clone(), it.own_due)
         } else {
             let Identity { pair, ca } = signing.operator().map_err(KeyringError::Make)?;
             let credentials = Credentials {
-                authority: ca.pem().into_bytes(),
+                authority: bundle(&ca),
                 certificate: pair.certificate.pem().into_bytes(),
                 key: pair.key.pem().into_bytes(),
             };
             (credentials, due_at(&pair.certificate))
         };
+        // What a pod lacks it lacks until its end.
+        lacking.extend(before.into_iter().flat_map(|it| it.trust.lacking.iter().cloned()));
+        lacking.retain(|pod| circle.seats.iter().any(|it| it.seat.pod == *pod));
+        let trust = Trust { lacking, ..Trust::of(Sides::of(circle.blueprint), ring) };
         let right = found.stuck.is_none().then(|| circle.right());
-        let fresh = Keys { credentials, own_due, right, look, stuck: found.stuck.clone() };
+        let stuck = found.stuck.clone();
+        let fresh = Keys { credentials, signer, own_due, right, look, stuck, trust, turning };
         keys.insert(circle.blueprint.uid.to_owned(), fresh);
         Ok(())
     }
@@ -253,80 +318,13 @@ impl Keyring {
 
 impl Circle<'_> {
     fn right(&self) -> Right {
-        let members = self.members.iter().cloned().collect();
-        (members, self.told.clone(), self.blueprint.owner().is_some())
-    }
-}
-
-/// The Secrets of a cluster, as they were read.
-struct Secrets {
-    authorities: Option<Secret>,
-    members: Vec<(Name, Option<Secret>)>,
-    binding: Option<Secret>,
-}
-
-impl Secrets {
-    async fn read(objects: &Objects, circle: &Circle<'_>) -> Result<Self, CallError> {
-        let Blueprint { name, namespace, .. } = *circle.blueprint;
-        let mut members = Vec::new();
-        for (member, _) in &circle.members {
-            let secret = objects.get(namespace, &names::member_secret(&member.0)).await?;
-            members.push((member.clone(), secret));
+        Right {
+            members: self.members.iter().cloned().collect(),
+            told: self.told.clone(),
+            scheme: self.blueprint.told(),
+            is_owned: self.blueprint.owner().is_some(),
+            asked: self.asked.clone(),
+            is_paused: self.blueprint.spec.paused,
         }
-        let binding = match &circle.told {
-            Some(_) => objects.get(namespace, &names::client_secret(name)).await?,
-            None => None,
-        };
-        let authorities = objects.get(namespace, &names::authority_secret(name)).await?;
-        Ok(Self { authorities, members, binding })
-    }
-
-    fn looked(&self, circle: &Circle<'_>) -> Looked {
-        let leaves = |it: &Secret| -> Result<Leaves, Broken> { Leaves::read(it) };
-        let member = |(name, secret): &(Name, Option<Secret>)| {
-            (name.clone(), Reading::Known(secret.as_ref().map(leaves)))
-        };
-        Looked {
-            authorities: Reading::Known(self.authorities.as_ref().map(Authorities::read)),
-            members: self.members.iter().map(member).collect(),
-            // Unknown is not written.
-            binding: match &circle.told {
-                Some(_) => Reading::Known(self.binding.as_ref().map(Binding::read)),
-                None => Reading::Unknown,
-            },
-        }
-    }
-
-    /// A Secret with one of our names that does not say that it is this cluster's.
-    fn of_somebody_else(&self, circle: &Circle<'_>) -> Option<String> {
-        let members = self.members.iter().filter_map(|(_, secret)| secret.as_ref());
-        let mut all = members.chain(&self.authorities).chain(&self.binding);
-        let ours = |it: &Secret| {
-            it.labels().get(names::CLUSTER_UID_LABEL).map(String::as_str)
-                == Some(circle.blueprint.uid)
-        };
-        all.find(|it| !ours(it)).map(ResourceExt::name_any)
-    }
-
-    /// The Secrets that would go with somebody else than they should, with whom they should go with.
-    fn with_another_owner(&self, circle: &Circle<'_>) -> Vec<(String, Owners)> {
-        let blueprint = circle.blueprint;
-        let of_cluster = blueprint.owner().map(|it| vec![it]);
-        let both = self.authorities.iter().chain(&self.binding);
-        let both = both.map(|it| (it, of_cluster.clone()));
-        let members = self.members.iter().filter_map(|(name, secret)| {
-            let (_, uid) = circle.members.iter().find(|(it, _)| it == name)?;
-            let metadata = blueprint.member_metadata(name.0.as_str(), name, uid);
-            Some((secret.as_ref()?, metadata.owner_references))
-        });
-        let uids = |owners: &[OwnerReference]| -> Vec<String> {
-            owners.iter().map(|it| it.uid.clone()).collect()
-        };
-        both.chain(members)
-            .filter(|(it, owners)| {
-                uids(it.owner_references()) != uids(owners.as_deref().unwrap_or_default())
-            })
-            .map(|(it, owners)| (it.name_any(), owners))
-            .collect()
     }
 }

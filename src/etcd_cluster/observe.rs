@@ -7,12 +7,15 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use futures::future::join_all;
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::ResourceExt;
 use kube::runtime::reflector::{ObjectRef, Store};
 
-use super::compose::pod::has_ended;
+use super::compose::pod::{has_ended, is_ending};
+use super::doors::Scheme;
+use super::doors::found::way_to;
 use super::heard::{Council, Heard, Voice};
 use super::seen::{Name, Reading};
 use super::stock::{Stock, name_of};
@@ -108,9 +111,19 @@ impl Lines {
 }
 
 /// Asks every member that has an address.
-pub(super) async fn ask(stock: &Stock, credentials: Option<&Credentials>) -> (Heard, Lines) {
-    let places = stock.pods.iter().filter_map(|pod| place(stock, pod));
-    let asked = join_all(places.map(|(name, place)| one(name, place, credentials))).await;
+pub(super) async fn ask(
+    stock: &Stock,
+    credentials: Option<&Credentials>,
+    now: Timestamp,
+) -> (Heard, Lines) {
+    let places = stock.pods.iter().filter_map(|pod| place(stock, pod, now));
+    // A line in the clear has none.
+    let shown = |place: &Place| credentials.filter(|_| !place.is_open);
+    let asked = join_all(places.map(|(name, place)| {
+        let credentials = shown(&place);
+        one(name, place, credentials)
+    }))
+    .await;
     let mut heard = Heard::nothing();
     let mut lines = Lines(Vec::new());
     for (name, voice, line) in asked {
@@ -125,15 +138,23 @@ pub(super) async fn ask(stock: &Stock, credentials: Option<&Credentials>) -> (He
 }
 
 /// Where a member can be asked; nowhere if its pod has no address yet, or nobody is there any more.
-fn place(stock: &Stock, pod: &Pod) -> Option<(Name, Place)> {
-    if has_ended(pod) {
+pub(super) fn place(stock: &Stock, pod: &Pod, now: Timestamp) -> Option<(Name, Place)> {
+    if has_ended(pod) || is_ending(pod, now) {
         return None;
     }
     let address: IpAddr = pod.status.as_ref()?.pod_ip.as_deref()?.parse().ok()?;
     let name = name_of(pod);
     let namespace = stock.cluster.namespace().unwrap_or_default();
     let host = names::member_host(&name.0, &namespace);
-    Some((name, Place { address, port: names::ETCD_CLIENT_PORT, host }))
+    Some((
+        name,
+        Place {
+            address,
+            port: names::ETCD_CLIENT_PORT,
+            host,
+            is_open: way_to(pod) == Scheme::Http,
+        },
+    ))
 }
 
 async fn one(

@@ -47,6 +47,9 @@ pub enum Chore {
         member: Name,
         /// What its agent is told.
         told: Told,
+        /// What it is made of.
+        #[serde(default)]
+        of: MadeOf,
     },
     /// Write down a member's first pod. No etcd runs in a pod that was not: whoever comes after a
     /// crash knows that this member may have been somebody.
@@ -57,6 +60,16 @@ pub enum Chore {
     ClearPod(Name),
     /// Delete the pod of a member that shall sleep. Its volume stays.
     Sleep(Name),
+}
+
+/// What a pod is made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum MadeOf {
+    /// What is wanted.
+    #[default]
+    Wanted,
+    /// What others run with, because nobody has shown yet that what is wanted works.
+    Before,
 }
 
 /// One change, or none.
@@ -83,7 +96,8 @@ pub enum Step {
     /// Before: every other voter is well, or it is down itself. Again it does the same.
     Restart(Name),
     /// Write down that what the spec asks for is taken back, because this member does not start with it, and what members
-    /// are made of instead. It holds until the spec changes; again it writes the same.
+    /// are made of instead. It holds until the spec changes; again it writes the same. It needs no quorum: it changes nobody,
+    /// and may be the only way to one.
     TakeBack(Name),
     /// Write entries to etcd's log that change nothing, until members make snapshots that lie beyond what an older
     /// release wrote. Before: every voter is well. Again it writes more of them.
@@ -93,6 +107,16 @@ pub enum Step {
     AllowDowngrade,
     /// Tell etcd that it shall not go down any more. Again it changes nothing, or is refused.
     ForbidDowngrade,
+    /// Let the others call a member in the way that is wanted: it is written down, then etcd's list is changed. Before: every voter
+    /// is well, it votes itself, and every pod has what it needs to call so. Again it changes nothing.
+    Readdress(Name),
+    /// Make everybody known to etcd who must be: root, the operator, the applications. Before: every voter is well. What is there
+    /// is left as it is, but for root's password.
+    MakeUsers,
+    /// Let etcd ask for users. Before: the operator was seen among them, with every right. Again it changes nothing.
+    EnableAuth,
+    /// Let etcd ask for no users any more. Again it changes nothing.
+    DisableAuth,
     /// Delete the pod of a member that etcd does not know any more.
     DeletePod(Name),
     /// Delete what is left of a member that has no pod any more: its EtcdMember, and its volume if the
@@ -143,6 +167,12 @@ pub enum Because {
     ChangeFails,
     /// What the spec asks for was taken back, because a member did not start with it: a person is needed.
     TakenBack,
+    /// How members or clients call members is changed.
+    Switching,
+    /// Whether etcd asks for users is changed, or whom it knows.
+    ChangingAuth,
+    /// etcd shall ask for users, and root's password is not there: a person is needed.
+    AuthBlocked,
     /// All members run a new release, and their data is not of its form yet.
     Settling,
     /// There is no way from the release that runs to the one that is asked for: a person is needed.
@@ -182,6 +212,9 @@ impl Because {
             Self::RollingBlocked => "RollingBlocked",
             Self::ChangeFails => "ChangeFails",
             Self::TakenBack => "TakenBack",
+            Self::Switching => "SwitchingTLS",
+            Self::ChangingAuth => "ChangingAuth",
+            Self::AuthBlocked => "AuthBlocked",
             Self::Settling => "Settling",
             Self::Unreachable => "VersionUnreachable",
             Self::TooFew => "TooFew",
@@ -208,6 +241,7 @@ impl Because {
             | Self::ChangeFails
             | Self::TakenBack
             | Self::Unreachable
+            | Self::AuthBlocked
             | Self::MemberUnwell => true,
             Self::Paused
             | Self::PredecessorThere
@@ -217,6 +251,8 @@ impl Because {
             | Self::Leaving
             | Self::Joining
             | Self::Rolling
+            | Self::Switching
+            | Self::ChangingAuth
             | Self::Settling
             | Self::TooFew
             | Self::TooMany
@@ -232,6 +268,7 @@ impl Because {
             | Self::ForeignCluster
             | Self::ForeignMember
             | Self::TakenBack
+            | Self::AuthBlocked
             | Self::Unreachable => true,
             Self::Paused
             | Self::PredecessorThere
@@ -249,6 +286,8 @@ impl Because {
             | Self::Rolling
             | Self::RollingBlocked
             | Self::ChangeFails
+            | Self::Switching
+            | Self::ChangingAuth
             | Self::Settling
             | Self::TooFew
             | Self::TooMany

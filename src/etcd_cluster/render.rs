@@ -28,6 +28,7 @@ pub(crate) mod tests;
 
 use crate::api::etcd_cluster::checked::{Certificates, EtcdCluster};
 use crate::api::etcd_version::Minor;
+use crate::etcd_cluster::doors::found::Doors;
 
 pub(crate) use flags::Peer;
 
@@ -42,6 +43,8 @@ pub(crate) struct Blueprint<'a> {
     pub(crate) uid: &'a str,
     /// What it should be.
     pub(crate) spec: &'a EtcdCluster,
+    /// How its members are reached, where that is not yet or no longer what the spec says.
+    pub(crate) doors: Option<&'a Doors>,
     /// The image that has this very program.
     pub(crate) agent_image: &'a str,
     /// When that image is pulled; Kubernetes' own rule if nothing is said.

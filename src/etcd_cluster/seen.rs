@@ -8,6 +8,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::doors::Scheme;
+
 /// What was asked for, if there was an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Reading<T> {
@@ -80,6 +82,12 @@ pub struct Wanted {
     /// Whether there is a way back from what the spec asks for.
     #[serde(default)]
     pub way_back: WayBack,
+    /// How members shall call each other.
+    #[serde(default)]
+    pub peers: Scheme,
+    /// Whether clients shall call in another way, or were told so a short while ago and have time to follow.
+    #[serde(default)]
+    pub clients_move: bool,
 }
 
 /// Whether there is a way back from what the spec asks for, to what worked before.
@@ -151,6 +159,9 @@ pub struct Member {
     /// Whether its pod has failed to start so often, or for so long, that it is of no use to wait.
     #[serde(default)]
     pub fails: bool,
+    /// How the others shall call it, as it was written down.
+    #[serde(default)]
+    pub address: Scheme,
 }
 
 /// What a member's pod was made from.
@@ -160,6 +171,8 @@ pub enum Made {
     AsWanted,
     /// Another spec, and etcd does not run in it.
     Stale,
+    /// Another spec, which others run with; and etcd does not run in it, or not yet.
+    AsBefore,
     /// Another spec, and etcd runs in it.
     Outdated,
 }
@@ -209,6 +222,29 @@ pub struct Etcd {
     /// Whether it was told to go down a minor version.
     #[serde(default)]
     pub lowering: Lowering,
+    /// Whether it asks for users, and shall.
+    #[serde(default)]
+    pub auth: Auth,
+}
+
+/// Whether etcd asks for users, beside what is wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Auth {
+    /// As it is wanted.
+    #[default]
+    AsWanted,
+    /// Nobody could find out.
+    Unknown,
+    /// It shall, and does not know yet whom it must know.
+    Unprepared,
+    /// It shall, and knows everybody whom it must know.
+    Prepared,
+    /// It does, and root's password is another than the Secret has.
+    OtherPassword,
+    /// It shall, and there is no password for root.
+    NoPassword,
+    /// It does, and shall not.
+    Unwanted,
 }
 
 /// Whether etcd was told to go down a minor version.
@@ -235,6 +271,9 @@ pub struct Registered {
     /// Whether it answers as it should: a voter with a read that needs a quorum, a learner with one
     /// that does not, and near enough to the leader.
     pub healthy: Reading<bool>,
+    /// How the others call it.
+    #[serde(default)]
+    pub peer: Scheme,
 }
 
 impl Member {
@@ -244,10 +283,13 @@ impl Member {
         self.made == Made::Stale
     }
 
-    /// Whether etcd runs in a pod that was made from another spec than there is now.
+    /// Whether its pod was made from another spec than there is now, and etcd runs in it, or in others that were made so.
     #[must_use]
     pub fn is_outdated(&self) -> bool {
-        self.made == Made::Outdated
+        match self.made {
+            Made::Outdated | Made::AsBefore => true,
+            Made::AsWanted | Made::Stale => false,
+        }
     }
 
     /// Whether its data is gone for good. What is on its way out is not gone yet, and what is not known

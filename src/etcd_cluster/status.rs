@@ -5,22 +5,27 @@
 
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
+mod certificates;
 mod conditions;
+mod doors;
 mod member;
 mod steps;
 mod words;
 
+use conditions::was_changing;
 pub(crate) use conditions::{blind, invalid, is_not_granted, reason_before};
 pub(crate) use member::member;
 pub(crate) use steps::words as step_words;
 pub(crate) use words::{reason as why_it_waits, story};
 
 use super::compose::Look;
+use super::identity::rotation::Turning;
 use super::log::Written;
 use super::plan::{Because, Plan};
-use super::seen::{Course, Lowering, Made, Member, Pod, Reading, Seen, WayBack};
+use super::seen::{Course, Etcd, Lowering, Made, Member, Pod, Reading, Registered, Seen, WayBack};
+use crate::api::etcd_cluster::v1::EtcdCluster;
 use crate::api::etcd_cluster::v1::status::{
-    EtcdClusterStatus, MemberRole, MemberStatus, PlanStatus,
+    ClientLine, EtcdClusterStatus, MemberRole, MemberStatus, PlanStatus,
 };
 use crate::api::etcd_says::Standing;
 use crate::api::etcd_version::{Minor, Release};
@@ -42,6 +47,22 @@ pub(crate) struct Tale<'a> {
     pub(crate) trouble: Option<String>,
     /// Why no certificate can be signed.
     pub(crate) stuck: Option<String>,
+    /// What new authorities wait for.
+    pub(crate) turning: Option<Turning>,
+}
+
+/// A plan as it is told: whoever comes back last from a change is a part of that change, and nobody is about to replace it.
+pub(crate) fn as_told(cluster: &EtcdCluster, seen: &Seen, plan: Plan) -> Plan {
+    let starts = |it: &Registered| {
+        let member = seen.member(&it.name);
+        member.is_some_and(|it| it.made == Made::AsWanted && !it.given_up && !it.fails)
+    };
+    let mut unwell =
+        seen.etcd.known().into_iter().flat_map(Etcd::voters).filter(|it| !it.is_well());
+    if plan.because == Because::MemberUnwell && was_changing(cluster) && unwell.all(starts) {
+        return Plan { because: Because::Rolling, ..plan };
+    }
+    plan
 }
 
 /// The status of the cluster.
@@ -49,13 +70,12 @@ pub(crate) fn cluster(tale: &Tale<'_>) -> EtcdClusterStatus {
     let Tale { look, seen, plan, .. } = tale;
     let stock = look.stock;
     let before = stock.cluster.status.clone().unwrap_or_default();
-    let blueprint = look.blueprint;
+    let (blueprint, way) = (look.blueprint, look.way);
     let members = members(tale);
     let well = members.iter().filter(|it| {
         it.healthy.known() == Some(&true) && it.role.known() != Some(&MemberRole::Learner)
     });
     let count = |it: usize| Field::Known(i32::try_from(it).unwrap_or(i32::MAX));
-    let way = look.way;
     let is_ready = match way.course() {
         Course::Down => is_lowered(tale),
         Course::Reached | Course::Further | Course::NoWay => is_settled(tale) && is_readable(tale),
@@ -95,6 +115,7 @@ pub(crate) fn cluster(tale: &Tale<'_>) -> EtcdClusterStatus {
         progress: Field::Absent,
         backup: before.backup.clone(),
         tuning: Field::Known(tune::tuning(blueprint.spec)),
+        clients: clients(tale, &before),
         conditions: Field::Known(conditions::all(tale, &before)),
     }
 }
@@ -133,6 +154,15 @@ pub(super) fn is_lowered(tale: &Tale<'_>) -> bool {
 /// Whether the next release can read the log of every member.
 pub(super) fn is_readable(tale: &Tale<'_>) -> bool {
     tale.look.need().is_none_or(|it| it.is_met(tale.look.heard))
+}
+
+/// What applications are told from now on.
+fn clients(tale: &Tale<'_>, before: &EtcdClusterStatus) -> Field<ClientLine> {
+    let Look { blueprint, stock, now, .. } = tale.look;
+    match blueprint.doors {
+        Some(doors) => doors.line(tale.seen, stock, *now),
+        None => before.clients.clone(),
+    }
 }
 
 fn binding(cluster: &str) -> Field<LocalRef> {
@@ -180,7 +210,7 @@ fn members(tale: &Tale<'_>) -> Vec<MemberStatus> {
                 db_size: standing.map(|it| coarse(it.db_size)).into(),
                 db_in_use: standing.map(|it| coarse(it.db_in_use)).into(),
                 raft_lag: standing.map(|it| lag(look.heard.furthest(), it.applied_index)).into(),
-                healthy: Field::Known(entry.is_some_and(super::seen::Registered::is_well)),
+                healthy: Field::Known(entry.is_some_and(Registered::is_well)),
                 alarms: if alarms.is_empty() { Field::Absent } else { Field::Known(alarms) },
             }
         })

@@ -8,11 +8,15 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use serde_json::{Map, Value, json};
 
-use super::compose::pod::digest;
-use super::seen::{Etcd, Member, Name, Registered, Seen};
-use super::stock::Stock;
+use super::compose::pod::{self, digest};
+use super::heard::Heard;
+use super::render::Blueprint;
+use super::seen::Name;
+use super::stock::{Stock, name_of};
+use crate::api::etcd_cluster::checked;
 use crate::api::etcd_cluster::v1::EtcdCluster;
 use crate::api::etcd_cluster::v1::status::TakenBack;
+use crate::api::etcd_member::{EtcdMember, Intent};
 use crate::api::etcd_version::Release;
 use crate::api::names;
 
@@ -20,6 +24,15 @@ use crate::api::names;
 const PARTS: [&str; 6] = ["version", "image", "options", "resources", "placement", "podMetadata"];
 /// The longest text that is kept.
 const MOST: usize = 32_768;
+
+/// What members are made of that run otherwise than is wanted.
+#[derive(Clone, Debug)]
+pub(crate) struct Before {
+    /// As their pods tell it.
+    pub(crate) text: String,
+    /// The same, with what is not made anew with pods.
+    pub(crate) spec: checked::EtcdCluster,
+}
 
 /// What was written down, if it is about what the spec asks for now.
 pub(crate) fn stands(cluster: &EtcdCluster) -> Option<&TakenBack> {
@@ -29,8 +42,12 @@ pub(crate) fn stands(cluster: &EtcdCluster) -> Option<&TakenBack> {
 
 /// The cluster as it was before the change that was taken back; nothing if none was.
 pub(crate) fn instead(cluster: &EtcdCluster) -> Option<Value> {
-    let parts: Map<String, Value> =
-        serde_json::from_str(stands(cluster)?.instead.known()?.as_str()).ok()?;
+    with_parts(cluster, stands(cluster)?.instead.known()?.as_str())
+}
+
+/// The cluster with the parts that members were made of.
+pub(crate) fn with_parts(cluster: &EtcdCluster, text: &str) -> Option<Value> {
+    let parts: Map<String, Value> = serde_json::from_str(text).ok()?;
     let mut object = json!(cluster);
     let spec = object.get_mut("spec")?.as_object_mut()?;
     spec.retain(|name, _| !PARTS.contains(&name.as_str()));
@@ -47,14 +64,23 @@ pub(crate) fn made_of(cluster: &EtcdCluster, release: Release) -> Option<String>
     (text.len() <= MOST).then_some(text)
 }
 
-/// What worked: what a member was made from that is well, and was made before the change.
-pub(crate) fn worked(seen: &Seen, stock: &Stock) -> Option<String> {
-    let etcd = seen.etcd.known()?;
-    let is_well = |it: &&Member| voter(etcd, it).is_some_and(Registered::is_well);
-    let before = seen.staying().filter(|it| it.is_outdated()).filter(is_well);
-    let mut made = before.filter_map(|it| stock.pod(&it.name)).filter_map(told);
+/// What members were made of that run otherwise than is wanted. Whoever agrees with a quorum is believed first; but there may be none.
+pub(crate) fn worked(blueprint: &Blueprint<'_>, stock: &Stock, heard: &Heard) -> Option<String> {
     let asked = asked(&stock.cluster).to_string();
-    made.next().filter(|it| **it != asked).cloned()
+    let stays = |it: &&EtcdMember| it.spec.intent.known() != Some(&Intent::Leave);
+    let members = stock.oldest_first().into_iter().filter(stays);
+    let pods = members.filter_map(|it| stock.pod(&name_of(it)));
+    let old = pods.filter(|pod| pod::differs(blueprint, &name_of(*pod), pod));
+    let rank = |pod: &Pod| {
+        let voice = heard.voices.get(&name_of(pod));
+        match voice {
+            Some(voice) if voice.agrees => Some(0),
+            Some(voice) if voice.standing.is_some() => Some(1),
+            Some(_) | None => pod::is_ready(pod).then_some(2),
+        }
+    };
+    let told = old.filter_map(|pod| Some((rank(pod)?, told(pod).filter(|it| **it != asked)?)));
+    told.min_by_key(|(rank, _)| *rank).map(|(_, text)| text.clone())
 }
 
 /// What is written down about a change that is taken back.
@@ -70,10 +96,6 @@ pub(crate) fn record(cluster: &EtcdCluster, instead: &str, member: &Name, why: &
 
 fn told(pod: &Pod) -> Option<&String> {
     pod.annotations().get(names::MADE_OF_ANNOTATION)
-}
-
-fn voter<'a>(etcd: &'a Etcd, member: &Member) -> Option<&'a Registered> {
-    etcd.entry(&member.name).filter(|it| !it.learner)
 }
 
 fn asked(cluster: &EtcdCluster) -> Value {

@@ -3,6 +3,8 @@
 //! May touch: the network, each call within a limit. It chooses nothing and repeats nothing: etcd's
 //! own client would spread calls over members, and an answer must be known to come from one.
 
+pub(crate) mod users;
+
 use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -52,6 +54,8 @@ pub(crate) struct Place {
     pub(crate) port: u16,
     /// The host that its certificate must name.
     pub(crate) host: String,
+    /// Whether it takes whoever calls in the clear, and nobody else.
+    pub(crate) is_open: bool,
 }
 
 /// Why there is no answer.
@@ -251,6 +255,13 @@ impl Line {
     pub(crate) async fn remove(&self, id: u64) -> Result<(), EtcdError> {
         let mut client = self.client.cluster_client();
         self.within("remove a member", client.member_remove(id)).await.map(|_| ())
+    }
+
+    /// Lets the members know of another address of one of them. In older releases a learner would vote from then on.
+    pub(crate) async fn update(&self, id: u64, peer_url: &str) -> Result<(), EtcdError> {
+        let mut client = self.client.cluster_client();
+        let call = client.member_update(id, vec![peer_url.to_owned()]);
+        self.within("change the address of a member", call).await.map(|_| ())
     }
 
     /// Lets another lead. Only the leader can be asked.

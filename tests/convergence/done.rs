@@ -1,10 +1,10 @@
 //! What is done to the world: the chores and steps of a plan, and what each of them would break.
 
 use quorate::api::told::Told;
-use quorate::etcd_cluster::plan::{Chore, Plan, Step};
+use quorate::etcd_cluster::plan::{Chore, MadeOf, Plan, Step};
 use quorate::etcd_cluster::seen::{Intent, Name};
 
-use super::{Disk, Entry, NAMES, Object, Process, World};
+use super::{Disk, Entry, NAMES, Object, Process, Recipe, World};
 
 /// How many calls a plan makes.
 pub(crate) fn calls(plan: &Plan) -> usize {
@@ -25,6 +25,8 @@ impl World {
         }
         if most > calls(plan) {
             after.tell();
+            after.tell_clients();
+            after.live();
         }
         after
     }
@@ -52,7 +54,7 @@ impl World {
                 self.make(name, Intent::Join);
                 self.members.get_mut(name).unwrap().had_pod = true;
             }
-            Chore::MakePod { member, told } => self.make_pod(member, *told),
+            Chore::MakePod { member, told, of } => self.make_pod(member, *told, *of),
             Chore::RecordPod(name) => {
                 self.members.get_mut(name).unwrap().had_pod = true;
             }
@@ -77,10 +79,21 @@ impl World {
     }
 
     fn make(&mut self, name: &Name, intent: Intent) {
+        let address = self.address(name);
+        self.addresses.insert(name.clone(), address);
         self.members.insert(name.clone(), Object { intent, had_pod: false, given_up: false });
     }
 
-    fn make_pod(&mut self, name: &Name, told: Told) {
+    fn make_pod(&mut self, name: &Name, told: Told, of: MadeOf) {
+        let recipe = match (of, self.worked()) {
+            (MadeOf::Wanted, _) => self.holds(),
+            (MadeOf::Before, Some(it)) => it,
+            (MadeOf::Before, None) => {
+                self.broken = Some(format!("{name} is made as those before, and there are none"));
+                return;
+            }
+        };
+        self.must_be_the_only_one_to_try(name, recipe);
         let was_somebody = self.disks.get(name) == Some(&Disk::Log) || self.members[name].had_pod;
         let process = match told {
             Told::Found | Told::Join if was_somebody => {
@@ -89,13 +102,25 @@ impl World {
             }
             Told::Found | Told::Join => Process::Gated(told),
             Told::Return => {
-                self.made_of.insert(name.clone(), self.holds());
+                self.made_of.insert(name.clone(), recipe);
                 self.started(name, Told::Return)
             }
         };
         self.disks.entry(name.clone()).or_insert(Disk::Empty);
-        self.made_of.insert(name.clone(), self.holds());
+        self.made_of.insert(name.clone(), recipe);
+        self.doors_of.insert(name.clone(), self.door(name));
         self.pods.insert(name.clone(), process);
+    }
+
+    /// While some run as before, a change that nobody starts with has one member at most.
+    fn must_be_the_only_one_to_try(&mut self, name: &Name, recipe: Recipe) {
+        let fails = |it: &Name| matches!(self.pods.get(it), Some(Process::Waits(_)));
+        let same = |it: &Name| it != name && self.made_of.get(it) == Some(&recipe) && fails(it);
+        if let Some(other) =
+            self.pods.keys().find(|it| same(it)).filter(|_| self.worked().is_some())
+        {
+            self.broken = Some(format!("{name} is made like {other}, which does not start"));
+        }
     }
 
     fn started(&self, name: &Name, how: Told) -> Process {
@@ -111,9 +136,11 @@ impl World {
             self.broken = Some(format!("{name} is scrapped, and it may have been written to"));
         }
         self.members.remove(name);
+        self.addresses.remove(name);
         if self.pods.get(name) != Some(&Process::Lost) {
             self.pods.remove(name);
             self.made_of.remove(name);
+            self.doors_of.remove(name);
         }
         self.disks.remove(name);
     }
@@ -152,6 +179,10 @@ impl World {
             Step::FillLog => self.fill_log(),
             Step::AllowDowngrade => self.allow_downgrade(),
             Step::ForbidDowngrade => self.forbid_downgrade(),
+            Step::Readdress(name) => self.readdress(name),
+            Step::MakeUsers => self.make_users(),
+            Step::EnableAuth => self.enable_auth(),
+            Step::DisableAuth => self.disable_auth(),
             Step::DeletePod(name) => {
                 self.must_be_a_stranger(name);
                 self.lose_pod(name);
@@ -159,6 +190,7 @@ impl World {
             Step::Forget(name) => {
                 self.must_be_a_stranger(name);
                 self.members.remove(name);
+                self.addresses.remove(name);
                 self.disks.remove(name);
             }
         }
@@ -194,7 +226,8 @@ impl World {
             self.broken = Some(format!("{name} is added beside a voter that is down"));
         }
         self.ids += 1;
-        self.list.push(Entry { id: self.ids, name: name.clone(), learner: true });
+        let peer = self.address(name);
+        self.list.push(Entry { id: self.ids, name: name.clone(), learner: true, peer });
     }
 
     fn remove(&mut self, id: u64) {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use quorate::etcd_cluster::plan::{Plan, Step};
 use quorate::etcd_cluster::seen::{
-    Etcd, Member, MemberId, Name, Pod, Reading, Registered, Seen, Volume, WayBack,
+    Etcd, Made, Member, MemberId, Name, Pod, Reading, Registered, Seen, Volume, WayBack,
 };
 
 use super::World;
@@ -103,6 +103,10 @@ impl World {
             | Step::FillLog
             | Step::AllowDowngrade
             | Step::ForbidDowngrade
+            | Step::Readdress(_)
+            | Step::MakeUsers
+            | Step::EnableAuth
+            | Step::DisableAuth
             | Step::DeletePod(_)
             | Step::Forget(_)) => same.clone(),
         };
@@ -124,7 +128,7 @@ fn is_on_its_way_out(member: &Member) -> bool {
 
 /// Whether a pod that was made otherwise is one that has yet to start.
 fn is_starting(model: &Member, real: &Member) -> bool {
-    model.is_outdated() && real.is_stale()
+    model.made == Made::Outdated && matches!(real.made, Made::Stale | Made::AsBefore)
 }
 
 fn differing(model: &Member, real: &Member) -> Option<String> {

@@ -3,7 +3,7 @@
 use quorate::api::told::Told;
 use quorate::etcd_cluster::seen::{Intent, Name, Record, quorum};
 
-use super::{Disk, Entry, Process, World};
+use super::{Disk, Entry, Process, Turn, World};
 
 /// What can happen to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +38,8 @@ pub(crate) enum Fault {
     Change,
     /// The user asks for another release.
     Ask(u8),
+    /// How members are called, or whether etcd asks for users, is changed.
+    Turn(Turn),
     /// Somebody writes by hand that a member shall go.
     SendAway(Name),
 }
@@ -45,6 +47,7 @@ pub(crate) enum Fault {
 impl World {
     pub(crate) fn faults(&self) -> Vec<Fault> {
         let mut faults: Vec<Fault> = self.may_ask_for().map(Fault::Ask).collect();
+        faults.extend(self.turns().into_iter().map(Fault::Turn));
         if self.is_calm() {
             return faults;
         }
@@ -96,13 +99,9 @@ impl World {
                     after.lose_pod(name);
                 }
             }
-            Fault::Unmake(name) => {
-                after.members.remove(name);
-                after.lose_pod(name);
-            }
+            Fault::Unmake(name) => after.unmake(name),
             Fault::Erase(name) => {
-                after.members.remove(name);
-                after.lose_pod(name);
+                after.unmake(name);
                 after.disks.remove(name);
             }
             Fault::Vanish(name) => after.list.retain(|it| it.name != *name),
@@ -115,10 +114,14 @@ impl World {
             }
             Fault::Spoil => after.recipe.spoilt = true,
             Fault::Mend => after.recipe.spoilt = false,
-            Fault::Forget => after.record = Record::default(),
+            Fault::Forget => {
+                after.record = Record::default();
+                after.forget_told();
+            }
             Fault::Edit(size) => after.replicas = *size,
             Fault::Change => after.recipe.changed = !self.recipe.changed,
             Fault::Ask(minor) => after.ask_for(*minor),
+            Fault::Turn(turn) => after.turn(*turn),
             Fault::SendAway(name) => {
                 if let Some(object) = after.members.get_mut(name) {
                     object.intent = Intent::Leave;
@@ -129,9 +132,16 @@ impl World {
         after
     }
 
+    fn unmake(&mut self, name: &Name) {
+        self.members.remove(name);
+        self.addresses.remove(name);
+        self.lose_pod(name);
+    }
+
     pub(super) fn lose_pod(&mut self, name: &Name) {
         self.pods.remove(name);
         self.made_of.remove(name);
+        self.doors_of.remove(name);
         if !self.durable {
             self.disks.remove(name);
         }
@@ -140,12 +150,14 @@ impl World {
     /// The user sees that something is wrong with the spec.
     pub(crate) fn mended(mut self) -> Self {
         self.recipe.spoilt = false;
+        self.give_secret();
         self
     }
 
     /// Time goes by: whoever is not up has been so for too long.
     pub(crate) fn later(&self) -> Self {
         let mut later = self.clone();
+        later.time_goes_by();
         for (name, object) in &mut later.members {
             object.given_up = !self.is_up(name);
         }
@@ -167,6 +179,7 @@ impl World {
                 object.given_up &= !up;
             }
             self.live_with_releases();
+            self.live_with_doors();
             if *self == before {
                 return;
             }
@@ -219,7 +232,8 @@ impl World {
         self.formed = true;
         for name in &founders {
             self.ids += 1;
-            self.list.push(Entry { id: self.ids, name: name.clone(), learner: false });
+            let peer = self.address(name);
+            self.list.push(Entry { id: self.ids, name: name.clone(), learner: false, peer });
         }
         for name in ready {
             self.disks.insert(name.clone(), Disk::Log);

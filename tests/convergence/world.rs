@@ -2,6 +2,7 @@
 //! break it.
 
 mod done;
+mod doors;
 mod explain;
 mod happen;
 mod release;
@@ -9,8 +10,11 @@ mod release;
 use std::collections::BTreeMap;
 
 pub(crate) use done::calls;
+pub(crate) use doors::Turn;
+use doors::{Door, Doors};
 pub(crate) use happen::Fault;
 use quorate::api::told::Told;
+use quorate::etcd_cluster::doors::Scheme;
 use quorate::etcd_cluster::seen::{
     ClusterId, Etcd, Intent, Made, Member, MemberId, Name, Pod, Reading, Record, Registered, Seen,
     Volume, Wanted, quorum,
@@ -64,6 +68,7 @@ struct Entry {
     id: u64,
     name: Name,
     learner: bool,
+    peer: Scheme,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -85,6 +90,11 @@ pub(crate) struct World {
     pods: BTreeMap<Name, Process>,
     /// What pods were made from.
     made_of: BTreeMap<Name, Recipe>,
+    /// What pods take.
+    doors_of: BTreeMap<Name, Door>,
+    /// How members shall be called by the others, as it was written down.
+    addresses: BTreeMap<Name, Scheme>,
+    doors: Doors,
     disks: BTreeMap<Name, Disk>,
     list: Vec<Entry>,
     formed: bool,
@@ -108,6 +118,9 @@ impl World {
             members: BTreeMap::new(),
             pods: BTreeMap::new(),
             made_of: BTreeMap::new(),
+            doors_of: BTreeMap::new(),
+            addresses: BTreeMap::new(),
+            doors: Doors::default(),
             disks: BTreeMap::new(),
             list: Vec::new(),
             formed: false,
@@ -129,6 +142,8 @@ impl World {
                 durable: self.durable,
                 course: self.course(),
                 way_back: self.way_back(),
+                peers: self.wanted_peers(),
+                clients_move: self.clients_move(),
             },
             record: self.record.clone(),
             members: self.members.iter().map(|(name, it)| self.member(name, *it)).collect(),
@@ -158,13 +173,15 @@ impl World {
         let runs = matches!(self.pods.get(name), Some(Process::Running { .. }));
         let made = match (self.is_made_otherwise(name), runs) {
             (true, true) => Made::Outdated,
+            (true, false) if self.is_as_before(name) => Made::AsBefore,
             (true, false) => Made::Stale,
             (false, _) => Made::AsWanted,
         };
         let volume = if self.disks.contains_key(name) { Volume::There } else { Volume::None };
         let (pod, volume) = (Reading::Known(pod), Reading::Known(volume));
         let fails = given_up && matches!(self.pods.get(name), Some(Process::Waits(_)));
-        Member { name: name.clone(), intent, had_pod, pod, volume, made, given_up, fails }
+        let address = self.address(name);
+        Member { name: name.clone(), intent, had_pod, pod, volume, made, given_up, fails, address }
     }
 
     fn etcd(&self) -> Etcd {
@@ -173,6 +190,7 @@ impl World {
             name: it.name.clone(),
             learner: it.learner,
             healthy: Reading::Known(self.is_up(&it.name)),
+            peer: it.peer,
         };
         Etcd {
             cluster: CLUSTER,
@@ -181,6 +199,7 @@ impl World {
             alarmed: false,
             log_lacks: self.log_lacks(),
             lowering: self.lowering(),
+            auth: self.auth(),
         }
     }
 
@@ -213,6 +232,17 @@ impl World {
     /// Whether a pod was made from something else than there is now.
     fn is_made_otherwise(&self, name: &Name) -> bool {
         self.made_of.get(name).is_some_and(|it| *it != self.holds())
+            || self.doors_of.get(name).is_some_and(|it| *it != self.door(name))
+    }
+
+    /// Whether a pod was made as those are that run otherwise than is wanted.
+    fn is_as_before(&self, name: &Name) -> bool {
+        self.worked().is_some_and(|it| self.made_of.get(name) == Some(&it))
+    }
+
+    /// Whether a quorum answers.
+    pub(crate) fn serves(&self) -> bool {
+        self.answers()
     }
 
     pub(crate) fn has_one_copy_in_memory(&self) -> bool {
@@ -231,7 +261,7 @@ impl World {
         let lost = self.pods.keys().filter(is_lost).count();
         let count = self.list.len() == self.replicas && self.members.len() == self.replicas + left;
         let is_new = self.list.iter().all(|it| !self.is_made_otherwise(&it.name));
-        let is_there = self.has_what_is_asked_for();
+        let is_there = self.has_what_is_asked_for() && self.is_called_as_wanted();
         well && known && count && is_new && is_there && self.pods.len() == self.replicas + lost
     }
 }

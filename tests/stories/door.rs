@@ -1,8 +1,9 @@
 //! The door as users meet it: `kubectl apply` that refuses, defaults, warns and converts, in every version.
 #![expect(clippy::indexing_slicing, reason = "JSON that is not there reads as null")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use jiff::Timestamp;
@@ -193,14 +194,16 @@ async fn in_every_version(story: &Story, path: &str) -> Result<()> {
     let written: Value = serde_saphyr::from_str(&std::fs::read_to_string(path)?)?;
     let kind = written["kind"].as_str().and_then(kinds::named).context("a kind")?;
     let name = written["metadata"]["name"].as_str().context("a name")?;
-    let mut as_hub = Vec::new();
-    for version in kind.versions() {
-        let resource = format!("{}.{}.{}", kind.plural(), version.name, kind.group);
-        let read = story.kubectl(&["get", &resource, name, "-o", "json"]).await?;
-        let read: Value = serde_json::from_str(&read)?;
-        ensure!(read["apiVersion"] == kind.api_version(version), "{}", read["apiVersion"]);
-        as_hub.push(convert(read, &kind.api_version(kind.hub()))?);
-    }
+    // The operator tells of it meanwhile; only what was read of one state can be compared.
+    let as_hub = story
+        .wait_until("it to stand still for three looks", STILL, async || {
+            let read = read_in_every_version(story, kind, name).await;
+            let read = read.map_err(|error| format!("{error:#}"))?;
+            let states: BTreeSet<String> =
+                read.iter().map(|it| it["metadata"]["resourceVersion"].to_string()).collect();
+            if states.len() == 1 { Ok(read) } else { Err(format!("it moves: {states:?}")) }
+        })
+        .await?;
     for other in as_hub.iter().skip(1) {
         ensure!(
             other["spec"] == as_hub[0]["spec"],
@@ -213,6 +216,21 @@ async fn in_every_version(story: &Story, path: &str) -> Result<()> {
     Ok(())
 }
 
+/// An object in the hub's words, as each version was read.
+async fn read_in_every_version(story: &Story, kind: &Kind, name: &str) -> Result<Vec<Value>> {
+    let mut as_hub = Vec::new();
+    for version in kind.versions() {
+        let resource = format!("{}.{}.{}", kind.plural(), version.name, kind.group);
+        let read = story.kubectl(&["get", &resource, name, "-o", "json"]).await?;
+        let read: Value = serde_json::from_str(&read)?;
+        ensure!(read["apiVersion"] == kind.api_version(version), "{}", read["apiVersion"]);
+        as_hub.push(convert(read, &kind.api_version(kind.hub()))?);
+    }
+    Ok(as_hub)
+}
+
+/// How long an object may take until nobody writes to it for a moment.
+const STILL: Duration = Duration::from_mins(1);
 const GROUP: &str = "etcd.appdelivery.cncf.io";
 
 fn cluster(version: &str, name: &str, spec: &Value) -> Value {

@@ -4,13 +4,16 @@
 //! writer, who knows afterwards whether a write was lost, and of a watchman, who knows whether the status lied.
 
 mod alarm;
+mod authorities;
 mod certificates;
 mod change;
 mod crowd;
 mod disk;
+mod doors;
 mod drain;
 mod emptied;
 mod ending;
+mod handshake;
 mod install;
 mod interrupted;
 mod lose;
@@ -20,6 +23,7 @@ mod rest;
 mod scale;
 mod spec;
 mod unattended;
+mod users;
 mod versions;
 
 use std::collections::BTreeSet;

@@ -1,5 +1,6 @@
 //! Every image runs as a pod under the `restricted` Pod Security standard, under its public name.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
@@ -23,6 +24,39 @@ async fn each_etcd_image_brings_its_three_programs_in_its_version() -> Result<()
                 let said = story.kubectl(&["logs", &name]).await?;
                 ensure!(said.contains(version), "{program} of {image} says {said:?}");
             }
+        }
+        Ok(())
+    })
+    .await
+}
+
+/// The flags that each newest release knows, as they are recorded. A unit test renders nothing that is not among them.
+const FLAGS: [(&str, &str); 3] = [
+    ("3.5.35", include_str!("../etcd_flags/3.5.35.txt")),
+    ("3.6.16", include_str!("../etcd_flags/3.6.16.txt")),
+    ("3.7.3", include_str!("../etcd_flags/3.7.3.txt")),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_etcd_knows_the_flags_that_are_recorded_of_it() -> Result<()> {
+    tell("etcd-flags", Disturbs::Nothing, async |story| {
+        for (version, recorded) in FLAGS {
+            let image = catalog::etcd_name(version);
+            story.image(&image).await?;
+            let name = format!("help-{}", version.replace('.', "-"));
+            let command = ["/usr/local/bin/etcd", "--help"];
+            story.create_pod(pods::restricted(&name, &image, &command)).await?;
+            story.pod_succeeds(&name, Duration::from_mins(1)).await?;
+            let said = story.kubectl(&["logs", &name]).await?;
+            let flag = |line: &str| {
+                let word = line.trim_start().strip_prefix("--")?;
+                let end = |it: char| !it.is_ascii_alphanumeric() && it != '-';
+                word.split(end).next().map(str::to_owned)
+            };
+            let known: BTreeSet<String> = said.lines().filter_map(flag).collect();
+            let recorded: BTreeSet<String> = recorded.lines().map(str::to_owned).collect();
+            let differ: Vec<_> = known.symmetric_difference(&recorded).collect();
+            ensure!(differ.is_empty(), "etcd {version}: {differ:?} differ from what is recorded");
         }
         Ok(())
     })

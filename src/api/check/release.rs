@@ -76,8 +76,14 @@ pub struct Abilities(&'static [Ability]);
 
 impl Abilities {
     /// What the controllers of this release do.
-    pub const THIS_RELEASE: Self =
-        Self(&[Ability::Cluster, Ability::Upgrade, Ability::UpgradeInHops, Ability::Downgrade]);
+    pub const THIS_RELEASE: Self = Self(&[
+        Ability::Cluster,
+        Ability::Upgrade,
+        Ability::UpgradeInHops,
+        Ability::Downgrade,
+        Ability::PlainText,
+        Ability::Auth,
+    ]);
     /// Everything that the API has words for.
     pub const EVERYTHING: Self = Self(Ability::ALL);
 

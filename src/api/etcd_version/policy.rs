@@ -120,6 +120,13 @@ pub fn judge(release: Release) -> Standing {
     if reasons.is_empty() { Standing::Fine } else { Standing::Warned(reasons) }
 }
 
+/// The first release of the same minor version in which users see no more than they may; nothing if this one is such.
+#[must_use]
+pub fn keeps_users_apart(release: Release) -> Option<Release> {
+    let leak = WARNED.iter().find(|flaw| flaw.reason == LEAKS && flaw.is_in(release));
+    leak.map(|flaw| flaw.repaired)
+}
+
 /// What is known about a minor version, if it is supported.
 #[must_use]
 pub fn line(minor: Minor) -> Option<Line> {

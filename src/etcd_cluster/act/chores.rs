@@ -11,11 +11,11 @@ use crate::api::etcd_member::{EtcdMember, Intent};
 use crate::api::names;
 use crate::api::told::Told;
 use crate::etcd_cluster::compose::{self, pod::recipe};
-use crate::etcd_cluster::plan::Chore;
-use crate::etcd_cluster::render::Peer;
+use crate::etcd_cluster::plan::{Chore, MadeOf};
+use crate::etcd_cluster::render::{Blueprint, Peer};
 use crate::etcd_cluster::report;
-use crate::etcd_cluster::seen::Name;
-use crate::etcd_cluster::undo;
+use crate::etcd_cluster::seen::{Name, Registered};
+use crate::etcd_cluster::undo::{self, Before};
 use crate::ports::call::Class;
 use crate::ports::objects::{Kept, ObjectError};
 
@@ -34,7 +34,7 @@ impl Act<'_> {
             }
             Chore::MakeFounder(name) => self.make_member(name, Intent::Bootstrap, false).await,
             Chore::Adopt(name) => self.make_member(name, Intent::Join, true).await,
-            Chore::MakePod { member, told } => self.make_pod(member, *told).await,
+            Chore::MakePod { member, told, of } => self.make_pod(member, *told, *of).await,
             Chore::RecordPod(name) => self.change_member(name, &json!({ "started": true })).await,
             Chore::LetGo(name) => self.let_go(name).await,
             Chore::ClearPod(name) | Chore::Sleep(name) => self.delete_pod(name).await,
@@ -82,25 +82,37 @@ impl Act<'_> {
         done.map(drop).map_err(ActError::Object)
     }
 
-    async fn make_pod(&self, name: &Name, told: Told) -> Result<(), ActError> {
+    async fn make_pod(&self, name: &Name, told: Told, of: MadeOf) -> Result<(), ActError> {
         let gone = || ActError::Gone { doing: "make the pod of", name: name.clone() };
         let member = self.stock.member(name).ok_or_else(gone)?;
+        let (blueprint, made_of) = match of {
+            MadeOf::Wanted => {
+                let release = self.blueprint.spec.version;
+                (*self.blueprint, undo::made_of(&self.stock.cluster, release))
+            }
+            MadeOf::Before => {
+                let Before { text, spec } = self.before.ok_or_else(gone)?;
+                (Blueprint { spec, ..*self.blueprint }, Some(text.clone()))
+            }
+        };
         // Only a first pod brings its volume along. Who comes back to one that is gone must not find another.
         let brings_volume = match told {
             Told::Found | Told::Join => true,
             Told::Return => false,
         };
-        if let Some(volume) = self.blueprint.volume(name).filter(|_| brings_volume) {
+        if let Some(volume) = blueprint.volume(name).filter(|_| brings_volume) {
             if_not_there(self.objects.create(&volume).await)?;
         }
         let peers = self.peers(told);
-        let made = self.blueprint.pod(name, told, &peers, &compose::uid(member));
+        let made = blueprint.pod(name, told, &peers, &compose::uid(member));
         let mut pod = made.map_err(ActError::CannotMake)?;
-        if let Some(recipe) = recipe(self.blueprint, name) {
+        if let Some(recipe) = recipe(&blueprint, name) {
             pod.annotations_mut().insert(names::RECIPE_ANNOTATION.to_owned(), recipe);
         }
-        let release = self.blueprint.spec.version;
-        if let Some(made_of) = undo::made_of(&self.stock.cluster, release) {
+        if let Some(trust) = self.trust {
+            pod.annotations_mut().insert(names::TRUST_ANNOTATION.to_owned(), trust.word.clone());
+        }
+        if let Some(made_of) = made_of {
             pod.annotations_mut().insert(names::MADE_OF_ANNOTATION.to_owned(), made_of);
         }
         let listed = self.seen.etcd.known().and_then(|etcd| etcd.entry(name));
@@ -118,7 +130,11 @@ impl Act<'_> {
                 self.seen.record.founders.iter().map(peer).collect()
             }
             (Told::Join | Told::Return, Some(etcd)) => {
-                etcd.list.iter().map(|it| peer(&it.name)).collect()
+                // As etcd lists them: who joins must say the same.
+                let listed = |it: &Registered| {
+                    (it.name.clone(), self.blueprint.peer_url_by(it.peer, &it.name))
+                };
+                etcd.list.iter().map(listed).collect()
             }
         }
     }

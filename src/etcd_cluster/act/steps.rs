@@ -46,6 +46,10 @@ impl Act<'_> {
                 self.change(async |line| line.allow_downgrade(&below).await).await
             }
             Step::ForbidDowngrade => self.change(async |line| line.forbid_downgrade().await).await,
+            Step::Readdress(name) => self.readdress(name).await,
+            Step::MakeUsers => self.make_users().await,
+            Step::EnableAuth => self.enable_auth().await,
+            Step::DisableAuth => self.change(async |line| line.disable_auth().await).await,
             Step::TakeBack(name) => self.take_back(name).await,
             Step::Retire(name) => self.change_member(name, &json!({ "intent": "Leave" })).await,
             Step::Restart(name) | Step::DeletePod(name) => self.delete_pod(name).await,
@@ -53,17 +57,31 @@ impl Act<'_> {
         }
     }
 
+    /// Writes down how the others call a member, then lets them know. A pod that is made in between finds nobody who calls it so,
+    /// and calls the others itself; the next pass ends it.
+    async fn readdress(&self, name: &Name) -> Result<(), ActError> {
+        let gone = || ActError::Gone { doing: "change the address of", name: name.clone() };
+        let scheme = self.seen.wanted.peers;
+        let url = self.blueprint.peer_url_by(scheme, name);
+        if self.seen.member(name).ok_or_else(gone)?.address != scheme {
+            self.change_member(name, &json!({ "peerURL": url })).await?;
+        }
+        let entry = self.seen.etcd.known().and_then(|etcd| etcd.entry(name)).ok_or_else(gone)?;
+        let MemberId(id) = entry.id;
+        self.change(async |line| line.update(id, &url).await).await
+    }
+
     /// Writes down that what the spec asks for is taken back. Whoever decides next makes members of what worked.
     async fn take_back(&mut self, name: &Name) -> Result<(), ActError> {
         let gone = || ActError::Gone { doing: "take a change back for", name: name.clone() };
-        let worked = undo::worked(self.seen, self.stock).ok_or_else(gone)?;
+        let worked = &self.before.ok_or_else(gone)?.text;
         let why = self.stock.pod(name).and_then(why_it_waits);
         let why = why.unwrap_or_else(|| "it does not answer".to_owned());
-        self.record(undo::record(&self.stock.cluster, &worked, name, &why)).await
+        self.record(undo::record(&self.stock.cluster, worked, name, &why)).await
     }
 
     /// Makes one change through the leader, as long as this replica leads the operator.
-    async fn change(
+    pub(super) async fn change(
         &self,
         call: impl AsyncFnOnce(&Line) -> Result<(), EtcdError>,
     ) -> Result<(), ActError> {

@@ -54,7 +54,8 @@ pub(super) fn fails(look: &Look<'_>, object: &EtcdMember, pod: Option<&Pod>) -> 
     let attempts = look.blueprint.spec.repair.recreate_attempts;
     pod::crashes(pod, attempts)
         || pod::cannot_be_created(pod) && lasted >= SHORTEST
-        || is_given_up(look, object, Some(pod))
+        // Without a quorum whoever is away may lack nothing but the others.
+        || look.heard.council.known().is_some() && is_given_up(look, object, Some(pod))
 }
 
 /// When a pod was made.

@@ -3,6 +3,7 @@
 //! Kubernetes' own types; pure.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::ResourceExt;
 
@@ -65,6 +66,17 @@ pub(crate) fn has_ended(pod: &Pod) -> bool {
         seen::Pod::Going => etcd(pod).and_then(terminated).is_some(),
         seen::Pod::None | seen::Pod::Gated | seen::Pod::Started | seen::Pod::Refuses => false,
     }
+}
+
+/// Whether a pod was told to end and has time for it. Nobody asks its etcd any more: under TLS each connection that is open keeps
+/// it from ending for a second or more. Who has not ended when the time is up may never, and is asked again.
+pub(crate) fn is_ending(pod: &Pod, now: Timestamp) -> bool {
+    pod.metadata.deletion_timestamp.as_ref().is_some_and(|until| now < until.0)
+}
+
+/// Whether the kubelet has seen that etcd serves in the pod.
+pub(crate) fn is_ready(pod: &Pod) -> bool {
+    state(pod) == seen::Pod::Started && etcd(pod).is_some_and(|it| it.ready)
 }
 
 /// Whether etcd has ever run in the pod.

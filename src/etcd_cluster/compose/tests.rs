@@ -8,6 +8,7 @@ use crate::api::etcd_says::{Listed, Standing};
 use crate::api::names;
 use crate::etcd_cluster::heard::Voice;
 use crate::etcd_cluster::render::tests::{UID, blueprint, cluster, name};
+use crate::etcd_cluster::seen::Auth;
 
 const NOW: &str = "2026-11-16T12:00:00Z";
 
@@ -60,14 +61,21 @@ fn seen(stock: &Stock, heard: &Heard) -> Seen {
     let spec = cluster(json!({}));
     let blueprint = blueprint(&spec);
     let names = vec![name("main-a"), name("main-z")];
+    let worked = undo::worked(&blueprint, stock, heard);
+    let before = worked.map(|text| {
+        let object = undo::with_parts(&stock.cluster, &text).unwrap();
+        Before { text, spec: cluster(object["spec"].clone()) }
+    });
     Look {
         blueprint: &blueprint,
         stock,
         heard,
         way: Way::of(spec.version, stock, heard),
+        before: before.as_ref(),
         now: NOW.parse().unwrap(),
         since: Timestamp::UNIX_EPOCH,
         names,
+        trust: None,
     }
     .seen()
 }
@@ -101,7 +109,11 @@ fn heard(voices: &[(&str, u64, u64, bool)], list: &[(u64, &str, bool)]) -> Heard
         alarms: Vec::new(),
         revision: 1,
     };
-    Heard { voices: voices.iter().map(voice).collect(), council: Reading::Known(council) }
+    Heard {
+        voices: voices.iter().map(voice).collect(),
+        council: Reading::Known(council),
+        auth: Auth::AsWanted,
+    }
 }
 
 #[test]
@@ -261,6 +273,19 @@ fn nobody_is_asked_whose_etcd_has_ended_for_good() {
 }
 
 #[test]
+fn nobody_is_asked_who_is_ending_as_long_as_there_is_time_for_it() {
+    let until: Timestamp = "2026-11-16T12:00:30Z".parse().unwrap();
+    let soon: Timestamp = "2026-11-16T12:00:29Z".parse().unwrap();
+    let runs = pod("a", container(json!({"running": {}}), json!({}), 0));
+    let mut ending = runs.clone();
+    ending["metadata"]["deletionTimestamp"] = json!(until.to_string());
+    let (runs, ending) = (object(runs), object(ending));
+    assert!(!pod::is_ending(&runs, soon));
+    assert!(pod::is_ending(&ending, soon));
+    assert!(!pod::is_ending(&ending, until), "it may never end, and may still answer");
+}
+
+#[test]
 fn a_pod_fails_that_crashes_too_often_or_cannot_be_made_for_a_minute() {
     let waits = |why: &str| json!({"waiting": {"reason": why}});
     let (early, late) = ("2026-11-16T11:59:30Z", "2026-11-16T11:58:30Z");
@@ -287,13 +312,19 @@ fn a_pod_fails_that_crashes_too_often_or_cannot_be_made_for_a_minute() {
 fn what_worked_is_known_from_a_member_that_runs_as_it_was_made_before() {
     let before =
         pod::recipe(&blueprint(&cluster(json!({"image": {"repository": "old"}}))), &name("main-a"));
-    for (recipe, made_of, well, expected) in [
-        (&before, json!(r#"{"version":"3.6.10"}"#), true, true),
-        (&before, json!(r#"{"version":"3.6.16"}"#), true, false),
-        (&before, json!(r#"{"version":"3.6.10"}"#), false, false),
-        (&None, json!(r#"{"version":"3.6.10"}"#), true, false),
+    let (old, same) = (json!(r#"{"version":"3.6.10"}"#), json!(r#"{"version":"3.6.16"}"#));
+    for (recipe, made_of, said, ready, expected) in [
+        (&before, &old, Some(true), false, true),
+        (&before, &same, Some(true), false, false),
+        (&None, &old, Some(true), false, false),
+        // It lacks only the others; or nobody could ask it, and the kubelet could.
+        (&before, &old, Some(false), false, true),
+        (&before, &old, None, true, true),
+        (&before, &old, None, false, false),
     ] {
-        let mut made = pod("main-a", container(json!({"running": {}}), json!({}), 0));
+        let mut container = container(json!({"running": {}}), json!({}), 0);
+        container["ready"] = json!(ready);
+        let mut made = pod("main-a", container);
         made["metadata"]["annotations"] =
             json!({names::RECIPE_ANNOTATION: recipe, names::MADE_OF_ANNOTATION: made_of});
         if recipe.is_none() {
@@ -301,10 +332,38 @@ fn what_worked_is_known_from_a_member_that_runs_as_it_was_made_before() {
         }
         let stock =
             stock(vec![member("main-a", "2026-11-16T10:00:00Z", json!({}))], vec![made], vec![]);
-        let heard = heard(&[("main-a", 1, 1, well)], &[(1, "main-a", false)]);
+        let heard = said.map_or_else(Heard::nothing, |agrees| {
+            heard(&[("main-a", 1, 1, agrees)], &[(1, "main-a", false)])
+        });
         let is_known = seen(&stock, &heard).wanted.way_back == WayBack::Known;
-        assert_eq!(is_known, expected, "{made_of} {well}");
+        assert_eq!(is_known, expected, "{made_of} {said:?} {ready}");
     }
+}
+
+#[test]
+fn a_pod_that_has_yet_to_run_is_as_before_if_others_run_that_were_made_so() {
+    let old = cluster(json!({"version": "3.6.10"}));
+    let mut pods = Vec::new();
+    for (of, state) in [("main-a", json!({"running": {}})), ("main-b", json!({"waiting": {}}))] {
+        let mut made = pod(of, container(state, json!({}), 0));
+        made["metadata"]["annotations"] = json!({
+            names::RECIPE_ANNOTATION: pod::recipe(&blueprint(&old), &name(of)),
+            names::MADE_OF_ANNOTATION: r#"{"version":"3.6.10"}"#,
+        });
+        pods.push(made);
+    }
+    let made_at = "2026-11-16T10:00:00Z";
+    let members = ["main-a", "main-b"].map(|it| member(it, made_at, json!({}))).to_vec();
+    let stock = stock(members, pods, vec![]);
+    let made =
+        |heard: &Heard| seen(&stock, heard).members.iter().map(|it| it.made).collect::<Vec<_>>();
+    let one = heard(&[("main-a", 1, 1, true)], &[(1, "main-a", false), (2, "main-b", false)]);
+    assert_eq!(made(&one), [Made::Outdated, Made::AsBefore]);
+    assert_eq!(
+        made(&Heard::nothing()),
+        [Made::Outdated, Made::Stale],
+        "nobody shows that it works"
+    );
 }
 
 #[test]
@@ -318,4 +377,18 @@ fn a_way_down_that_etcd_was_told_is_wanted_if_the_spec_asks_for_it() {
         let seen = seen(&stock(vec![], vec![], vec![]), &heard);
         assert_eq!(seen.etcd.known().unwrap().lowering, expected, "{told}");
     }
+}
+
+#[test]
+fn a_member_that_is_called_in_the_other_way_is_still_ours() {
+    let made = member("main-a", NOW, json!({}));
+    let mut heard = heard(&[("main-a", 1, 10, true)], &[(1, "main-a", false)]);
+    if let Reading::Known(council) = &mut heard.council {
+        council.list[0].peer_urls = vec!["http://main-a.space.svc:2380".to_owned()];
+    }
+    let seen = seen(&stock(vec![made], vec![], vec![]), &heard);
+    let etcd = seen.etcd.known().unwrap();
+    let entry = etcd.entry(&name("main-a")).unwrap();
+    assert_eq!((entry.peer, seen.members[0].address), (Scheme::Http, Scheme::Https));
+    assert!(entry.is_well());
 }

@@ -3,6 +3,7 @@
 //! May touch: `ports`, `telemetry`. First it looks with what watches told, which costs nobody anything; only if
 //! there is something to do does it look again, at the API server itself, and decides anew.
 
+mod circle;
 mod telling;
 
 use std::sync::Arc;
@@ -23,11 +24,14 @@ use crate::api::etcd_cluster::checked;
 use crate::api::etcd_cluster::v1::EtcdCluster;
 use crate::api::{kinds, names};
 use crate::etcd_cluster::act::{Act, ActError};
-use crate::etcd_cluster::compose::{Look, record, uid};
+use crate::etcd_cluster::compose::{Look, uid};
 use crate::etcd_cluster::decide::decide;
+use crate::etcd_cluster::doors::found::Doors;
 use crate::etcd_cluster::furnish::{Difference, differences};
 use crate::etcd_cluster::heard::Heard;
 use crate::etcd_cluster::hop::Way;
+use crate::etcd_cluster::identity::trust::Trust;
+use crate::etcd_cluster::identity::wanted::Stuck;
 use crate::etcd_cluster::keyring::{Circle, Kept, KeyringError};
 use crate::etcd_cluster::observe::{self, Lines};
 use crate::etcd_cluster::plan::deeds::Moment;
@@ -35,12 +39,13 @@ use crate::etcd_cluster::plan::{Plan, Step};
 use crate::etcd_cluster::render::Blueprint;
 use crate::etcd_cluster::seen::{Name, Seen};
 use crate::etcd_cluster::status::{self, Tale};
-use crate::etcd_cluster::stock::{Stock, name_of};
-use crate::etcd_cluster::undo;
+use crate::etcd_cluster::stock::Stock;
+use crate::etcd_cluster::undo::{self, Before};
 use crate::ports::call::{CallError, Class};
 use crate::ports::objects::ObjectError;
 use crate::ports::{chance, clock, rehearsal};
 use crate::telemetry::chain;
+use circle::circle;
 
 /// How often a cluster is asked that is well.
 const WELL: Duration = Duration::from_secs(10);
@@ -66,6 +71,16 @@ pub(crate) enum PassError {
     /// The status could not be written.
     #[error(transparent)]
     Report(ObjectError),
+}
+
+impl PassError {
+    /// Whether the operator had no right to it.
+    pub(super) fn is_refused(&self) -> bool {
+        match self {
+            Self::Look(error) => error.class() == Class::Refused,
+            Self::Report(error) => error.class() == Class::Refused,
+        }
+    }
 }
 
 /// Makes one pass.
@@ -145,6 +160,13 @@ fn spec(object: &serde_json::Value) -> Result<Checked<checked::EtcdCluster>, Ver
     Checked::read(object, &facts)
 }
 
+/// What members are made of that run otherwise than is wanted, if there are any and anything can be made of it.
+fn before(blueprint: &Blueprint<'_>, view: &View) -> Option<Before> {
+    let text = undo::worked(blueprint, &view.stock, &view.heard)?;
+    let spec = spec(&undo::with_parts(&view.stock.cluster, &text)?).ok()?;
+    Some(Before { text, spec: (*spec).clone() })
+}
+
 /// What an object says of its cluster.
 struct Draft {
     name: String,
@@ -169,6 +191,7 @@ impl Draft {
             namespace: &self.namespace,
             uid: &self.uid,
             spec: &self.spec,
+            doors: None,
             agent_image: &context.agent_image,
             agent_pull_policy: Some("IfNotPresent"),
         }
@@ -189,6 +212,8 @@ struct View {
     heard: Heard,
     lines: Lines,
     names: Vec<Name>,
+    /// Whom pods should trust.
+    trust: Option<Trust>,
 }
 
 impl Visit<'_> {
@@ -197,20 +222,25 @@ impl Visit<'_> {
         if keyring.credentials(self.blueprint.uid, self.now).is_none() {
             return Ok(None);
         }
-        let view = Box::pin(self.view(self.context.shelves.stock(cluster))).await;
+        let told = self.context.shelves.stock(cluster);
+        let doors = self.doors(&told);
+        let view = Box::pin(self.view(told, &doors)).await;
         let (way, spec) = self.brought_in(&view);
-        let blueprint = Blueprint { spec: &spec, ..*self.blueprint };
-        let look = self.look(&blueprint, way, &view);
+        let blueprint = Blueprint { spec: &spec, doors: Some(&doors), ..*self.blueprint };
+        let before = before(&blueprint, &view);
+        let look = self.look(&blueprint, way, before.as_ref(), &view);
         let seen = look.seen();
         let plan = decide(&seen);
         let is_wanting = !differing(&blueprint, &view.stock, &seen).is_empty()
-            || keyring.must_look(&self.circle(&view.stock), self.now);
+            || keyring.must_look(&circle(&blueprint, &view.stock, self.now), self.now);
         if !is_idle(&plan) || is_wanting {
             return Ok(None);
         }
         self.note(false, &seen, &plan);
         let stuck = keyring.stuck(self.blueprint.uid).map(|it| it.to_string());
-        let tale = Tale { look: &look, seen: &seen, plan: &plan, trouble: None, stuck };
+        let turning = keyring.turning(self.blueprint.uid);
+        let plan = status::as_told(&view.stock.cluster, &seen, plan);
+        let tale = Tale { look: &look, seen: &seen, plan: &plan, trouble: None, stuck, turning };
         self.tell(&tale, None).await.map(Some)
     }
 
@@ -228,59 +258,80 @@ impl Visit<'_> {
         rehearsal::page(&page);
     }
 
-    async fn view(&self, stock: Stock) -> View {
-        let credentials = self.context.keyring.credentials(self.blueprint.uid, self.now);
-        let (heard, lines) = observe::ask(&stock, credentials.as_ref()).await;
+    fn doors(&self, stock: &Stock) -> Doors {
+        Doors::of(self.blueprint.spec, stock, self.now)
+    }
+
+    async fn view(&self, stock: Stock, doors: &Doors) -> View {
+        let Context { keyring, doorkeeper, objects, .. } = self.context;
+        let credentials = keyring.credentials(self.blueprint.uid, self.now);
+        let (mut heard, lines) = observe::ask(&stock, credentials.as_ref(), self.now).await;
+        let blueprint = Blueprint { doors: Some(doors), ..*self.blueprint };
+        heard.auth = doorkeeper.ask(objects, &blueprint, (&heard, &lines), self.now).await;
         let named = |word: String| Name(format!("{}-{word}", self.blueprint.name));
         let free = chance::words(NAMES).into_iter().map(named).collect();
-        View { stock, heard, lines, names: free }
+        let trust = self.context.keyring.trust(self.blueprint.uid);
+        View { stock, heard, lines, names: free, trust }
     }
 
-    fn look<'b>(&self, blueprint: &'b Blueprint<'b>, way: Way, view: &'b View) -> Look<'b> {
-        let View { stock, heard, lines: _, names } = view;
-        let (now, since) = (self.now, self.context.since);
-        Look { blueprint, stock, heard, way, now, since, names: names.clone() }
+    fn look<'b>(
+        &self,
+        blueprint: &'b Blueprint<'b>,
+        way: Way,
+        before: Option<&'b Before>,
+        view: &'b View,
+    ) -> Look<'b> {
+        let View { stock, heard, lines: _, names, trust } = view;
+        let (now, since, trust) = (self.now, self.context.since, trust.as_ref());
+        Look { blueprint, stock, heard, way, before, now, since, names: names.clone(), trust }
     }
 
-    /// Whose Secrets there should be.
-    fn circle(&self, stock: &Stock) -> Circle<'_> {
-        let there = stock.members.iter().filter(|it| it.metadata.deletion_timestamp.is_none());
-        let members: Vec<_> = there.map(|it| (name_of(it), uid(it))).collect();
-        let formed = record(&stock.cluster.status.clone().unwrap_or_default()).formed;
-        let mut told: Vec<Name> = members.iter().map(|(name, _)| name.clone()).collect();
-        told.sort();
-        Circle { blueprint: self.blueprint, members, told: formed.map(|_| told) }
+    /// Looks after the Secrets. Answers why nothing can be signed, and what went wrong: that holds up nothing else.
+    async fn keep(
+        &self,
+        circle: &Circle<'_>,
+        cluster: &EtcdCluster,
+    ) -> Result<(Option<Stuck>, Option<ActError>), PassError> {
+        let Context { keyring, objects, .. } = self.context;
+        match keyring.keep(objects, circle, self.now).await {
+            Ok(Kept { written: _, stuck, turns }) => {
+                for turn in &turns {
+                    self.tell_turn(cluster, turn).await;
+                }
+                Ok((stuck, None))
+            }
+            // Without a right to Secrets there is nothing to tell, either: another room does.
+            Err(KeyringError::Read(error)) if error.class() == Class::Refused => {
+                Err(PassError::Look(error))
+            }
+            Err(error) => Ok((None, Some(ActError::Keys(error)))),
+        }
     }
 
     /// Looks again, at what is there now, decides, and does it.
     async fn act(&self, stock: Stock) -> Result<Action, PassError> {
-        let kept =
-            self.context.keyring.keep(&self.context.objects, &self.circle(&stock), self.now).await;
-        let (Kept { written: _, stuck: why }, trouble) = match kept {
-            Ok(kept) => (kept, None),
-            // Without a right to Secrets there is nothing to tell, either: another room does.
-            Err(KeyringError::Read(error)) if error.class() == Class::Refused => {
-                return Err(PassError::Look(error));
-            }
-            Err(error) => (Kept::default(), Some(ActError::Keys(error))),
-        };
+        let doors = self.doors(&stock);
+        let asked = Blueprint { doors: Some(&doors), ..*self.blueprint };
+        let (why, trouble) = self.keep(&circle(&asked, &stock, self.now), &stock.cluster).await?;
         if self.context.keyring.credentials(self.blueprint.uid, self.now).is_none() {
             let error = trouble.as_ref().map(|it| chain(it));
             let words = why.map(|it| it.to_string()).or(error).unwrap_or_default();
             return self.tell_blind(&stock.cluster, &words).await;
         }
-        let view = Box::pin(self.view(stock)).await;
+        let view = Box::pin(self.view(stock, &doors)).await;
         let (way, spec) = self.brought_in(&view);
-        let blueprint = Blueprint { spec: &spec, ..*self.blueprint };
-        let look = self.look(&blueprint, way, &view);
+        let blueprint = Blueprint { spec: &spec, doors: Some(&doors), ..*self.blueprint };
+        let before = before(&blueprint, &view);
+        let look = self.look(&blueprint, way, before.as_ref(), &view);
         let seen = look.seen();
         let plan = decide(&seen);
         self.note(true, &seen, &plan);
         let mut after = view.stock.clone();
         // A Secret that cannot be written holds up no member that has one.
         let Context { objects, mandate, .. } = self.context;
-        let (blueprint, lines, stock) = (&blueprint, &view.lines, &mut after);
-        let mut act = Act { objects, mandate, blueprint, seen: &seen, lines, stock };
+        let (blueprint, before, lines) = (&blueprint, before.as_ref(), &view.lines);
+        let (trust, stock) = (view.trust.as_ref(), &mut after);
+        let mut act = Act { trust, objects, mandate, blueprint, before, seen: &seen, lines, stock };
         let done = carry_out(&mut act, &plan).await;
         let done = done.and(trouble.map_or(Ok(()), Err));
         if done.is_ok() {
@@ -290,18 +341,16 @@ impl Visit<'_> {
         let late = done.as_ref().is_err_and(ActError::is_late);
         let trouble = done.err().filter(|it| !it.is_late()).map(|error| chain(&error));
         let view = View { stock: after, ..view };
-        let look = self.look(blueprint, way, &view);
+        let look = self.look(blueprint, way, before, &view);
+        let next = if trouble.is_some() { Some(AGAIN) } else { soon(late, is_idle(&plan)) };
+        let plan = status::as_told(&view.stock.cluster, &seen, plan);
         let tale = Tale {
             look: &look,
             seen: &seen,
             plan: &plan,
-            trouble: trouble.clone(),
+            trouble,
             stuck: why.map(|it| it.to_string()),
-        };
-        let next = match trouble {
-            Some(_) => Some(AGAIN),
-            None if late => Some(NOT_YET),
-            None => (!is_idle(&plan)).then_some(AT_ONCE),
+            turning: self.context.keyring.turning(self.blueprint.uid),
         };
         self.tell(&tale, next).await
     }
@@ -323,6 +372,11 @@ fn differing(blueprint: &Blueprint<'_>, stock: &Stock, seen: &Seen) -> Vec<Diffe
     let mut found = differences(blueprint, stock, seen);
     found.retain(|it| !seen.wanted.paused || it.is_about_owners());
     found
+}
+
+/// How soon the next pass follows one that nothing went wrong in; in its own time, if there was nothing to do.
+fn soon(late: bool, idle: bool) -> Option<Duration> {
+    if late { Some(NOT_YET) } else { (!idle).then_some(AT_ONCE) }
 }
 
 fn is_idle(plan: &Plan) -> bool {

@@ -4,7 +4,7 @@
 //! agree while one of them is dead.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
-use super::{Said, roll};
+use super::{Said, pods, roll};
 use crate::etcd_cluster::plan::{Because, Step};
 use crate::etcd_cluster::seen::{Etcd, Intent, Member, Pod, Reading, Seen};
 
@@ -35,8 +35,9 @@ fn verdict(seen: &Seen, etcd: &Etcd, member: &Member) -> Verdict {
     };
     // Who answers is not lost, whatever its objects look like.
     // Whose pod was made from what was taken back gets another one first.
-    let gets_another = member.is_stale() && member.pod == Reading::Known(Pod::Started);
-    let is_given_up = member.given_up && !gets_another && !roll::is_its_fault(seen, etcd, member);
+    let gets_another = pods::is_unfit(seen, member) && member.pod == Reading::Known(Pod::Started);
+    let is_to_blame = !roll::is_its_fault(seen, Some(etcd), member);
+    let is_given_up = member.given_up && !gets_another && is_to_blame;
     let is_lost = is_given_up || member.has_lost_its_data(&seen.wanted);
     if entry.learner || !is_lost || entry.healthy != Reading::Known(false) {
         return Verdict::Keep;

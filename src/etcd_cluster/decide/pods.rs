@@ -4,9 +4,12 @@
 //! is one. Every other comes back to data that is there; the agent in it refuses if there is none.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
+use super::roll::shows_that_it_works;
 use crate::api::told::Told;
-use crate::etcd_cluster::plan::Chore;
-use crate::etcd_cluster::seen::{Etcd, Intent, Member, Name, Pod, Reading, Seen, Volume};
+use crate::etcd_cluster::plan::{Chore, MadeOf};
+use crate::etcd_cluster::seen::{
+    Etcd, Intent, Made, Member, Name, Pod, Reading, Seen, Volume, WayBack,
+};
 
 pub(super) fn chores(seen: &Seen) -> Vec<Chore> {
     let adopted = seen.orphans.iter().filter(|name| is_needed(seen, name)).cloned();
@@ -32,17 +35,51 @@ fn chore(seen: &Seen, member: &Member) -> Option<Chore> {
     let name = || member.name.clone();
     match member.pod {
         Reading::Known(Pod::None) => {
-            Some(Chore::MakePod { member: name(), told: told(seen, member)? })
+            let told = told(seen, member)?;
+            Some(Chore::MakePod { member: name(), told, of: made_of(seen, member) })
         }
         Reading::Known(Pod::Gated) if member.intent == Intent::Leave => None,
         Reading::Known(Pod::Gated) if member.had_pod => Some(Chore::LetGo(name())),
         Reading::Known(Pod::Gated) => Some(Chore::RecordPod(name())),
         Reading::Known(Pod::Ended) => Some(Chore::ClearPod(name())),
         // It waits for what the old spec asks for. Whoever comes to found or to join has rules of their own.
-        Reading::Known(Pod::Started) if member.is_stale() && is_voter(seen, member) => {
+        Reading::Known(Pod::Started) if is_unfit(seen, member) && is_voter(seen, member) => {
             Some(Chore::ClearPod(name()))
         }
         Reading::Known(Pod::Started | Pod::Refuses | Pod::Going) | Reading::Unknown => None,
+    }
+}
+
+/// What a pod of this member is made of, if it is made now. While nobody has shown that a change works, one member tries it out;
+/// all others come back as those are made that run, so that a bad change never has more than one.
+pub(super) fn made_of(seen: &Seen, member: &Member) -> MadeOf {
+    // Of those that etcd does not list a pod may be left on a lost node, for ever.
+    let counts = |it: &&Member| it.name != member.name && is_needed(seen, &it.name);
+    let others = || seen.members.iter().filter(counts);
+    let is_shown = || others().any(|it| shows_that_it_works(seen.etcd.known(), it));
+    let is_known = seen.wanted.way_back == WayBack::Known;
+    if is_known && others().any(|it| tries_before(seen, it, member)) && !is_shown() {
+        MadeOf::Before
+    } else {
+        MadeOf::Wanted
+    }
+}
+
+/// Whether one tries out what is wanted, or does so before another. Of those who lack a pod it is the first.
+fn tries_before(seen: &Seen, one: &Member, other: &Member) -> bool {
+    let lacks_pod = |it: &Member| it.pod == Reading::Known(Pod::None);
+    let first = seen.members.iter().find(|it| lacks_pod(it) && is_needed(seen, &it.name));
+    let is_next = first.is_some_and(|it| it.name == one.name);
+    if lacks_pod(one) { is_next || !lacks_pod(other) } else { one.made == Made::AsWanted }
+}
+
+/// Whether nothing runs in a member's pod, and another would be made otherwise.
+pub(super) fn is_unfit(seen: &Seen, member: &Member) -> bool {
+    match member.made {
+        Made::Stale => true,
+        // It has not come back as it was, either.
+        Made::AsBefore => member.fails && made_of(seen, member) == MadeOf::Wanted,
+        Made::AsWanted | Made::Outdated => false,
     }
 }
 

@@ -4,8 +4,8 @@
 //! do without. So whoever does not come back is the only one that was touched.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
-use super::Said;
-use crate::etcd_cluster::plan::{Because, Step};
+use super::{Said, pods};
+use crate::etcd_cluster::plan::{Because, MadeOf, Step};
 use crate::etcd_cluster::seen::{
     Etcd, Made, Member, Pod, Reading, Registered, Seen, WayBack, quorum,
 };
@@ -15,26 +15,27 @@ const COPIES: usize = 3;
 
 pub(super) fn rule(seen: &Seen, etcd: &Etcd) -> Said {
     let voters = || seen.staying().filter_map(|it| Some((it, voter(etcd, it)?)));
-    let outdated = || voters().filter(|(it, _)| it.is_outdated()).map(|(_, entry)| entry);
+    let behind = || voters().filter(|(it, _)| it.is_outdated());
+    let outdated = || behind().map(|(_, entry)| entry);
     let first = outdated().next()?;
     let wait = || Some((Step::Wait, Because::Rolling));
     // Whose pod is on its way out may still answer, and is not to be counted on.
     if voters().any(|(it, _)| it.pod != Reading::Known(Pod::Started)) {
         return wait();
     }
-    let fails = voters().find(|(it, _)| it.fails && is_its_fault(seen, etcd, it));
-    if let Some((failing, _)) = fails.filter(|_| seen.wanted.way_back == WayBack::Known) {
-        return Some((Step::TakeBack(failing.name.clone()), Because::ChangeFails));
-    }
-    // Who is down may be down because of what was taken back since.
-    let is_down = |it: &&Registered| it.healthy == Reading::Known(false);
-    if let Some(down) = outdated().find(|it| is_down(it) && can_spare(seen, etcd, it)) {
+    // Who is down may be down because of what was taken back since. While another tries out what is wanted, it would come
+    // back as it is.
+    let is_down = |it: &Registered| it.healthy == Reading::Known(false);
+    let can_change = |it: &Member| pods::made_of(seen, it) == MadeOf::Wanted;
+    let mut down = behind().filter(|(it, entry)| is_down(entry) && can_change(it));
+    if let Some((_, down)) = down.find(|(_, entry)| can_spare(seen, etcd, entry)) {
         return Some(renew(seen, etcd, down));
     }
     if etcd.alarmed || voters().any(|(it, _)| it.given_up) {
         return Some((Step::Wait, Because::RollingBlocked));
     }
-    if !etcd.all_voters_are_well() || !can_spare(seen, etcd, first) {
+    let is_tried = !behind().all(|(it, _)| can_change(it));
+    if is_tried || !etcd.all_voters_are_well() || !can_spare(seen, etcd, first) {
         return wait();
     }
     if let Some(follower) = outdated().find(|it| !etcd.leads(it.id)) {
@@ -45,6 +46,18 @@ pub(super) fn rule(seen: &Seen, etcd: &Etcd) -> Said {
         Some(heir) => Some((Step::MoveLeader(heir.id), Because::Rolling)),
         None => Some(renew(seen, etcd, first)),
     }
+}
+
+/// A change that the first one to try it does not start with is taken back.
+pub(super) fn taken_back(seen: &Seen, etcd: &Etcd) -> Said {
+    take_back(seen, Some(etcd))
+}
+
+/// The same, also where no quorum answers.
+pub(super) fn take_back(seen: &Seen, etcd: Option<&Etcd>) -> Said {
+    let mut failing = seen.staying().filter(|it| it.fails && is_its_fault(seen, etcd, it));
+    let failing = failing.next().filter(|_| seen.wanted.way_back == WayBack::Known)?;
+    Some((Step::TakeBack(failing.name.clone()), Because::ChangeFails))
 }
 
 /// Another pod for a member; or another member, if its data would end with its pod.
@@ -68,13 +81,17 @@ fn can_spare(seen: &Seen, etcd: &Etcd, entry: &Registered) -> bool {
 
 /// Whether a member fails because of what is being rolled out: replacing it would bring the same failure back, and would
 /// cost a member for each try. If another one runs well that was made so, it fails for reasons of its own.
-pub(super) fn is_its_fault(seen: &Seen, etcd: &Etcd, member: &Member) -> bool {
-    let runs_well =
-        |it: &Member| it.made == Made::AsWanted && voter(etcd, it).is_some_and(Registered::is_well);
+pub(super) fn is_its_fault(seen: &Seen, etcd: Option<&Etcd>, member: &Member) -> bool {
     member.made == Made::AsWanted
         && member.pod == Reading::Known(Pod::Started)
         && seen.staying().any(Member::is_outdated)
-        && !seen.staying().any(|it| it.name != member.name && runs_well(it))
+        && !seen.staying().any(|it| it.name != member.name && shows_that_it_works(etcd, it))
+}
+
+/// Whether a member is as it is wanted, and well.
+pub(super) fn shows_that_it_works(etcd: Option<&Etcd>, member: &Member) -> bool {
+    let entry = etcd.and_then(|etcd| voter(etcd, member));
+    member.made == Made::AsWanted && entry.is_some_and(Registered::is_well)
 }
 
 fn voter<'a>(etcd: &'a Etcd, member: &Member) -> Option<&'a Registered> {

@@ -1,9 +1,10 @@
 //! What differs, and what does not, one sentence each.
 
 use super::*;
+use crate::etcd_cluster::doors::Scheme;
 use crate::etcd_cluster::render::tests::{UID, blueprint, cluster, name};
 use crate::etcd_cluster::seen::{
-    ClusterId, Course, Lowering, MemberId, Record, Registered, Wanted, WayBack,
+    Auth, ClusterId, Course, Lowering, MemberId, Record, Registered, Wanted, WayBack,
 };
 
 fn seen(voters: &[&str]) -> Seen {
@@ -12,6 +13,7 @@ fn seen(voters: &[&str]) -> Seen {
         name: name(it),
         learner: false,
         healthy: Reading::Known(true),
+        peer: Scheme::Https,
     };
     Seen {
         wanted: Wanted {
@@ -20,6 +22,8 @@ fn seen(voters: &[&str]) -> Seen {
             durable: true,
             course: Course::Reached,
             way_back: WayBack::Unknown,
+            peers: Scheme::Https,
+            clients_move: false,
         },
         record: Record::default(),
         members: Vec::new(),
@@ -33,6 +37,7 @@ fn seen(voters: &[&str]) -> Seen {
             alarmed: false,
             log_lacks: 0,
             lowering: Lowering::No,
+            auth: Auth::AsWanted,
         }),
         free_names: Vec::new(),
     }

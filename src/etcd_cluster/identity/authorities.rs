@@ -1,14 +1,13 @@
-//! The two authorities of a cluster, in a Secret and out of it.
+//! The two authorities of a cluster: a pair of them, in a Secret and out of it.
 //! Comes in: a Secret that anyone may have written to, or authorities. Goes out: the other one.
-//! May touch: `pki`, the blueprint, Kubernetes' own types; pure.
+//! May touch: `pki`, Kubernetes' own types; pure. Which pairs there are, and what each is for, the ring knows.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
+use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 
-use super::keys::{Broken, CLIENT_AUTHORITY, PEER_AUTHORITY};
-use crate::api::names;
-use crate::etcd_cluster::render::Blueprint;
-use crate::pki::authority::Authority;
+use super::keys::{Broken, CLIENT_AUTHORITY, NEXT_CLIENT, NEXT_PEER, PEER_AUTHORITY, Pair};
+use crate::pki::authority::{Authority, Certificate};
 use crate::pki::leaf::Signed;
 
 /// What signs in a cluster.
@@ -20,28 +19,45 @@ pub(crate) struct Authorities {
     pub(crate) peer: Authority,
 }
 
+/// Under which keys a pair of authorities is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Those who sign.
+    Now,
+    /// Those who will.
+    Next,
+}
+
+impl Place {
+    /// The keys: for clients, and for members.
+    pub(crate) const fn keys(self) -> [Pair; 2] {
+        match self {
+            Self::Now => [CLIENT_AUTHORITY, PEER_AUTHORITY],
+            Self::Next => [NEXT_CLIENT, NEXT_PEER],
+        }
+    }
+}
+
 impl Authorities {
     /// What a Secret says. It is never made good by making new ones: what the old ones signed is in
     /// use, and members that run trust nothing else.
-    pub(crate) fn read(secret: &Secret) -> Result<Self, Broken> {
-        Ok(Self {
-            client: CLIENT_AUTHORITY.authority(secret)?,
-            peer: PEER_AUTHORITY.authority(secret)?,
-        })
+    pub(crate) fn read(secret: &Secret, place: Place) -> Result<Self, Broken> {
+        let [client, peer] = place.keys();
+        Ok(Self { client: client.authority(secret)?, peer: peer.authority(secret)? })
     }
 
-    /// The Secret with these.
-    pub(crate) fn secret(&self, blueprint: &Blueprint<'_>) -> Secret {
-        let pairs = [(CLIENT_AUTHORITY, &self.client), (PEER_AUTHORITY, &self.peer)];
-        let data = pairs.into_iter().flat_map(|(pair, authority)| {
+    /// These as they are written.
+    pub(crate) fn written(&self, place: Place) -> Vec<(String, ByteString)> {
+        let pairs = place.keys().into_iter().zip([&self.client, &self.peer]);
+        let written = pairs.flat_map(|(pair, authority)| {
             let Authority { certificate, key } = authority.clone();
             pair.written(&Signed { certificate, key })
         });
-        Secret {
-            metadata: blueprint.metadata(names::authority_secret(blueprint.name)),
-            type_: Some("Opaque".to_owned()),
-            data: Some(data.collect()),
-            ..Secret::default()
-        }
+        written.collect()
+    }
+
+    /// What others trust of them: for clients, and for members.
+    pub(crate) const fn certificates(&self) -> [&Certificate; 2] {
+        [&self.client.certificate, &self.peer.certificate]
     }
 }

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Secret;
 
-use super::keys::{APPLICATION, Broken, CA, entry, trusted};
+use super::keys::{APPLICATION, Broken, CA, bundled, entry, trusted};
 use crate::api::names;
 use crate::etcd_cluster::render::Blueprint;
-use crate::etcd_cluster::render::metadata::{owned, scheme};
+use crate::etcd_cluster::render::metadata::owned;
 use crate::etcd_cluster::seen::Name;
 use crate::pki::authority::Certificate;
 use crate::pki::leaf::Signed;
@@ -33,7 +33,7 @@ pub(crate) struct Binding {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) pair: Signed,
-    pub(crate) ca: Certificate,
+    pub(crate) ca: Vec<Certificate>,
 }
 
 impl Binding {
@@ -59,7 +59,7 @@ impl Binding {
         let Self { words, identity } = self;
         let words = words.iter().map(|(key, value)| entry(key, value.as_str()));
         let identity = identity.iter().flat_map(|Identity { pair, ca }| {
-            APPLICATION.written(pair).into_iter().chain([entry(CA, ca.pem())])
+            APPLICATION.written(pair).into_iter().chain([bundled(CA, ca)])
         });
         Secret {
             metadata: blueprint.metadata(names::client_secret(blueprint.name)),
@@ -72,10 +72,10 @@ impl Binding {
 
 /// What an application is told of a cluster with these members.
 pub(crate) fn words(blueprint: &Blueprint<'_>, members: &[Name]) -> BTreeMap<String, String> {
-    let Blueprint { name, namespace, spec, .. } = *blueprint;
+    let Blueprint { name, namespace, .. } = *blueprint;
     let host = format!("{}.{namespace}.svc", names::client_service(name));
     let port = names::ETCD_CLIENT_PORT.to_string();
-    let uri = format!("{}://{host}:{port}", scheme(&spec.client_tls));
+    let uri = format!("{}://{host}:{port}", blueprint.told().word());
     let mut endpoints: Vec<String> = members.iter().map(|it| blueprint.client_url(it)).collect();
     // The same members make the same Secret, in whatever order they were listed.
     endpoints.sort();

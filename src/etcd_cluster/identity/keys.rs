@@ -6,7 +6,7 @@
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 
-use crate::pki::authority::{Authority, Certificate, Unfit};
+use crate::pki::authority::{Authority, Certificate, Unfit, bundle};
 use crate::pki::leaf::Signed;
 
 /// The two keys of a pair.
@@ -20,6 +20,19 @@ pub(crate) struct Pair {
 pub(crate) const CLIENT_AUTHORITY: Pair = Pair { certificate: "client.crt", key: "client.key" };
 /// What signs what members show each other.
 pub(crate) const PEER_AUTHORITY: Pair = Pair { certificate: "peer.crt", key: "peer.key" };
+/// What will sign for clients, and is trusted before it does.
+pub(crate) const NEXT_CLIENT: Pair =
+    Pair { certificate: "next-client.crt", key: "next-client.key" };
+/// What will sign for members.
+pub(crate) const NEXT_PEER: Pair = Pair { certificate: "next-peer.crt", key: "next-peer.key" };
+/// What signed for clients before, and is still trusted.
+pub(crate) const OLD_CLIENT: &str = "old-client.crt";
+/// What signed for members before.
+pub(crate) const OLD_PEER: &str = "old-peer.crt";
+/// Since when everybody can read what came of the last turn.
+pub(crate) const SINCE: &str = "since";
+/// What was asked for last that has been begun.
+pub(crate) const ASKED: &str = "asked";
 /// What a member shows to clients.
 pub(crate) const SERVER: Pair = Pair { certificate: "server.crt", key: "server.key" };
 /// What it shows to other members.
@@ -74,8 +87,30 @@ impl Pair {
 }
 
 /// The certificate of an authority that is there under a key.
-pub(crate) fn trusted(secret: &Secret, key: &'static str) -> Result<Certificate, Broken> {
+pub(crate) fn one(secret: &Secret, key: &'static str) -> Result<Certificate, Broken> {
     Certificate::one(bytes(secret, key)?).map_err(|why| broken(secret, key, why))
+}
+
+/// The certificates of authorities that are there under a key, in the order in which they are there.
+pub(crate) fn trusted(secret: &Secret, key: &'static str) -> Result<Vec<Certificate>, Broken> {
+    let found = Certificate::list(bytes(secret, key)?);
+    if found.is_empty() { Err(broken(secret, key, Unfit::NotPem)) } else { Ok(found) }
+}
+
+/// Whether there is anything under a key.
+pub(crate) fn has(secret: &Secret, key: &str) -> bool {
+    secret.data.as_ref().is_some_and(|data| data.contains_key(key))
+}
+
+/// The text under a key, if there is one.
+pub(crate) fn text(secret: &Secret, key: &str) -> Option<String> {
+    let bytes = &secret.data.as_ref()?.get(key)?.0;
+    str::from_utf8(bytes).ok().map(str::to_owned)
+}
+
+/// Certificates as they are written.
+pub(crate) fn bundled(key: &str, certificates: &[Certificate]) -> (String, ByteString) {
+    (key.to_owned(), ByteString(bundle(certificates)))
 }
 
 /// A key with its value, as it is written.

@@ -5,7 +5,7 @@
 
 use k8s_openapi::api::core::v1::Secret;
 
-use super::keys::{Broken, CLIENT_CA, PEER, PEER_CA, SERVER, entry, trusted};
+use super::keys::{Broken, CLIENT_CA, PEER, PEER_CA, SERVER, bundled, trusted};
 use crate::api::names;
 use crate::etcd_cluster::render::Blueprint;
 use crate::etcd_cluster::seen::Name;
@@ -20,9 +20,9 @@ pub(crate) struct Leaves {
     /// What it shows to other members, whoever of the two calls.
     pub(crate) peer: Signed,
     /// Whom it trusts among clients.
-    pub(crate) client_ca: Certificate,
+    pub(crate) client_ca: Vec<Certificate>,
     /// Whom it trusts among members.
-    pub(crate) peer_ca: Certificate,
+    pub(crate) peer_ca: Vec<Certificate>,
 }
 
 impl Leaves {
@@ -44,7 +44,7 @@ impl Leaves {
         member_uid: &str,
     ) -> Secret {
         let Self { server, peer, client_ca, peer_ca } = self;
-        let trusted = [entry(CLIENT_CA, client_ca.pem()), entry(PEER_CA, peer_ca.pem())];
+        let trusted = [bundled(CLIENT_CA, client_ca), bundled(PEER_CA, peer_ca)];
         let data = SERVER.written(server).into_iter().chain(PEER.written(peer)).chain(trusted);
         let name = names::member_secret(&member.0);
         Secret {

@@ -1,5 +1,5 @@
 //! How long authorities and certificates live, and when another is due.
-//! Comes in: two durations, and the time. Goes out: derived times. May touch: std durations and
+//! Comes in: three durations, and the time. Goes out: derived times. May touch: std durations and
 //! timestamps; pure.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
@@ -21,11 +21,18 @@ pub(crate) struct Lifetimes {
     pub(crate) authority: Duration,
     /// How long what it signs lives.
     pub(crate) leaf: Duration,
+    /// How long applications have to hear of a new authority before it signs, and again to take up what it signed
+    /// before the old one is trusted no more.
+    pub(crate) overlap: Duration,
 }
 
 impl Default for Lifetimes {
     fn default() -> Self {
-        Self { authority: DAY.saturating_mul(3650), leaf: DAY.saturating_mul(90) }
+        Self {
+            authority: DAY.saturating_mul(3650),
+            leaf: DAY.saturating_mul(90),
+            overlap: DAY.saturating_mul(3),
+        }
     }
 }
 
@@ -68,7 +75,8 @@ fn two_thirds(from: Timestamp, until: Timestamp) -> Timestamp {
     after(from, life.checked_div(3).unwrap_or_default().saturating_mul(2))
 }
 
-fn after(time: Timestamp, span: Duration) -> Timestamp {
+/// The time after another one.
+pub(super) fn after(time: Timestamp, span: Duration) -> Timestamp {
     let span = SignedDuration::try_from(span).unwrap_or(SignedDuration::MAX);
     time.saturating_add(span).unwrap_or(Timestamp::MAX)
 }

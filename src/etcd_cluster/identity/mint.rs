@@ -8,6 +8,7 @@ use super::authorities::Authorities;
 use super::binding::Identity;
 use super::leaves::{Leaves, peer_hosts, server_hosts};
 use super::lifetimes::Lifetimes;
+use super::ring::Ring;
 use crate::api::names;
 use crate::etcd_cluster::render::Blueprint;
 use crate::etcd_cluster::seen::Name;
@@ -31,7 +32,7 @@ pub(crate) fn authorities(
 /// Who signs, how long it is good for, and when.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Signing<'a> {
-    pub(crate) authorities: &'a Authorities,
+    pub(crate) ring: &'a Ring,
     pub(crate) lifetimes: Lifetimes,
     pub(crate) now: Timestamp,
 }
@@ -43,14 +44,14 @@ impl Signing<'_> {
         blueprint: &Blueprint<'_>,
         member: &Name,
     ) -> Result<Leaves, Unmade> {
-        let Authorities { client, peer } = self.authorities;
+        let Authorities { client, peer } = &self.ring.now;
         let (for_clients, for_peers) =
             (server_hosts(blueprint, member), peer_hosts(blueprint, member));
         Ok(Leaves {
             server: self.sign(client, &member.0, for_clients, Purpose::Both)?,
             peer: self.sign(peer, &member.0, for_peers, Purpose::Both)?,
-            client_ca: client.certificate.clone(),
-            peer_ca: peer.certificate.clone(),
+            client_ca: self.ring.for_clients(),
+            peer_ca: self.ring.for_peers(),
         })
     }
 
@@ -65,9 +66,13 @@ impl Signing<'_> {
     }
 
     fn client(&self, name: &str) -> Result<Identity, Unmade> {
-        let authority = &self.authorities.client;
-        let pair = self.sign(authority, name, Vec::new(), Purpose::Client)?;
-        Ok(Identity { pair, ca: authority.certificate.clone() })
+        let pair = self.sign(&self.ring.now.client, name, Vec::new(), Purpose::Client)?;
+        Ok(Identity { pair, ca: self.ring.for_clients() })
+    }
+
+    /// What the operator shows to see whether a member takes what an authority signs.
+    pub(crate) fn caller(&self, authority: &Authority) -> Result<Signed, Unmade> {
+        self.sign(authority, names::OPERATOR, Vec::new(), Purpose::Client)
     }
 
     fn sign(

@@ -1,6 +1,8 @@
 //! Real certificates, judged by a real verifier; and when they are written again.
 
 mod renewal;
+mod rotation;
+mod walk;
 
 use super::authorities::Authorities;
 use super::binding::{Binding, words};
@@ -8,6 +10,7 @@ use super::keys::Broken;
 use super::leaves::Leaves;
 use super::lifetimes::Lifetimes;
 use super::mint::{self, Signing};
+use super::ring::Ring;
 use crate::api::etcd_cluster::checked::EtcdCluster;
 use crate::etcd_cluster::render::tests::{blueprint, cluster, name};
 use crate::pki::authority::{Authority, Certificate, Unfit};
@@ -34,21 +37,20 @@ pub(super) fn spec() -> EtcdCluster {
     cluster(json!({}))
 }
 
-pub(super) fn authorities() -> Authorities {
-    mint::authorities(&blueprint(&spec()), Lifetimes::default(), at(0)).unwrap()
+pub(super) fn authorities(now: Timestamp) -> Authorities {
+    mint::authorities(&blueprint(&spec()), Lifetimes::default(), now).unwrap()
 }
 
-pub(super) const fn signing(authorities: &Authorities, now: Timestamp) -> Signing<'_> {
-    let day = 24 * 60 * 60;
-    let lifetimes = Lifetimes {
-        authority: Duration::from_secs(3650 * day),
-        leaf: Duration::from_secs(90 * day),
-    };
-    Signing { authorities, lifetimes, now }
+pub(super) fn ring() -> Ring {
+    Ring::first(authorities(at(0)), None)
 }
 
-fn leaves(authorities: &Authorities) -> Leaves {
-    signing(authorities, at(0)).member(&blueprint(&spec()), &name("main-a")).unwrap()
+pub(super) fn signing(ring: &Ring, now: Timestamp) -> Signing<'_> {
+    Signing { ring, lifetimes: Lifetimes::default(), now }
+}
+
+fn leaves(ring: &Ring) -> Leaves {
+    signing(ring, at(0)).member(&blueprint(&spec()), &name("main-a")).unwrap()
 }
 
 /// Whether somebody who trusts this authority takes the certificate of whoever they called as `host`.
@@ -75,8 +77,8 @@ fn spoiled(secret: &Secret, key: &str, value: Option<&[u8]>) -> Secret {
 
 #[test]
 fn clients_find_every_name_of_a_member_in_its_certificate() {
-    let authorities = authorities();
-    let server = leaves(&authorities).server.certificate;
+    let ring = ring();
+    let server = leaves(&ring).server.certificate;
     for host in [
         "main-a.space.svc",
         "main-a.space",
@@ -88,65 +90,65 @@ fn clients_find_every_name_of_a_member_in_its_certificate() {
         "127.0.0.1",
         "::1",
     ] {
-        assert!(serves(&server, &authorities.client, host), "{host}");
+        assert!(serves(&server, &ring.now.client, host), "{host}");
     }
     for host in ["main-b.space.svc", "main-client.other.svc", "10.0.0.1"] {
-        assert!(!serves(&server, &authorities.client, host), "{host}");
+        assert!(!serves(&server, &ring.now.client, host), "{host}");
     }
 }
 
 #[test]
 fn a_member_shows_others_its_own_host_and_no_other() {
-    let authorities = authorities();
-    let peer = leaves(&authorities).peer.certificate;
-    assert!(serves(&peer, &authorities.peer, "main-a.space.svc"));
-    assert!(peer.is_taken_by(&authorities.peer.certificate, at(1)), "it calls, too");
+    let ring = ring();
+    let peer = leaves(&ring).peer.certificate;
+    assert!(serves(&peer, &ring.now.peer, "main-a.space.svc"));
+    assert!(peer.is_taken_by(&ring.now.peer.certificate, at(1)), "it calls, too");
     assert_eq!(peer.hosts(), ["main-a.space.svc".to_owned()].into());
 }
 
 #[test]
 fn nobody_who_may_be_a_client_can_be_a_member() {
-    let authorities = authorities();
-    let signing = signing(&authorities, at(0));
+    let ring = ring();
+    let signing = signing(&ring, at(0));
     let client = signing.application(&blueprint(&spec())).unwrap().pair.certificate;
     let operator = signing.operator().unwrap().pair.certificate;
-    for shown in [client, operator, leaves(&authorities).server.certificate] {
-        assert!(shown.is_taken_by(&authorities.client.certificate, at(1)));
-        assert!(!shown.is_taken_by(&authorities.peer.certificate, at(1)));
+    for shown in [client, operator, leaves(&ring).server.certificate] {
+        assert!(shown.is_taken_by(&ring.now.client.certificate, at(1)));
+        assert!(!shown.is_taken_by(&ring.now.peer.certificate, at(1)));
     }
-    let peer = leaves(&authorities).peer.certificate;
-    assert!(!peer.is_taken_by(&authorities.client.certificate, at(1)));
+    let peer = leaves(&ring).peer.certificate;
+    assert!(!peer.is_taken_by(&ring.now.client.certificate, at(1)));
 }
 
 #[test]
 fn a_client_is_known_by_its_name_and_serves_nobody() {
-    let authorities = authorities();
-    let signing = signing(&authorities, at(0));
+    let ring = ring();
+    let signing = signing(&ring, at(0));
     let subject = |certificate: &Certificate| {
         X509Certificate::from_der(&certificate.der).unwrap().1.subject().to_string()
     };
     let client = signing.application(&blueprint(&spec())).unwrap().pair.certificate;
     assert_eq!(subject(&client), "CN=main-client");
     assert!(client.hosts().is_empty());
-    assert!(!serves(&client, &authorities.client, "localhost"));
+    assert!(!serves(&client, &ring.now.client, "localhost"));
     assert_eq!(subject(&signing.operator().unwrap().pair.certificate), "CN=quorate");
 }
 
 #[test]
 fn what_is_written_is_read_again() {
-    let (spec, authorities) = (spec(), authorities());
+    let (spec, ring) = (spec(), ring());
     let blueprint = blueprint(&spec);
-    let secret = authorities.secret(&blueprint);
+    let secret = ring.secret(&blueprint);
     assert_eq!(secret.metadata.name.as_deref(), Some("main-ca"));
-    assert_eq!(Authorities::read(&secret), Ok(authorities.clone()));
+    assert_eq!(Ring::read(&secret), Ok(ring.clone()));
 
-    let leaves = leaves(&authorities);
+    let leaves = leaves(&ring);
     let secret = leaves.secret(&blueprint, &name("main-a"), "uid-of-main-a");
     assert_eq!(secret.metadata.name.as_deref(), Some("main-a-tls"));
     assert_eq!(secret.metadata.owner_references.as_ref().unwrap()[0].kind, "EtcdMember");
     assert_eq!(Leaves::read(&secret), Ok(leaves));
 
-    let identity = signing(&authorities, at(0)).application(&blueprint).unwrap();
+    let identity = signing(&ring, at(0)).application(&blueprint).unwrap();
     let words = words(&blueprint, &[name("main-b"), name("main-a")]);
     let binding = Binding { words, identity: Some(identity) };
     let secret = binding.secret(&blueprint);
@@ -155,9 +157,9 @@ fn what_is_written_is_read_again() {
 
 #[test]
 fn an_application_is_told_all_it_needs() {
-    let (spec, authorities) = (spec(), authorities());
+    let (spec, ring) = (spec(), ring());
     let blueprint = blueprint(&spec);
-    let identity = signing(&authorities, at(0)).application(&blueprint).unwrap();
+    let identity = signing(&ring, at(0)).application(&blueprint).unwrap();
     let words = words(&blueprint, &[name("main-b"), name("main-a")]);
     let secret = Binding { words, identity: Some(identity) }.secret(&blueprint);
     assert_eq!(secret.type_.as_deref(), Some("servicebinding.io/etcd"));
@@ -173,28 +175,28 @@ fn an_application_is_told_all_it_needs() {
     ] {
         assert_eq!(word(key), value, "{key}");
     }
-    assert_eq!(word("ca.crt"), authorities.client.certificate.pem());
+    assert_eq!(word("ca.crt"), ring.now.client.certificate.pem());
     assert!(word("tls.key").starts_with("-----BEGIN PRIVATE KEY-----"));
     assert_eq!(data.len(), 9);
 }
 
 #[test]
 fn garbage_is_named_and_never_quoted() {
-    let authorities = authorities();
-    let secret = authorities.secret(&blueprint(&spec()));
+    let ring = ring();
+    let secret = ring.secret(&blueprint(&spec()));
     for (key, value, why) in [
         ("client.crt", Some(b"hunter2".as_slice()), Unfit::NotPem),
         ("client.key", Some(b"hunter2"), Unfit::NotPem),
         ("peer.crt", None, Unfit::Missing),
-        ("peer.key", Some(authorities.client.key.pem().as_bytes()), Unfit::KeyOfAnother),
+        ("peer.key", Some(ring.now.client.key.pem().as_bytes()), Unfit::KeyOfAnother),
     ] {
-        let broken = Authorities::read(&spoiled(&secret, key, value)).unwrap_err();
+        let broken = Ring::read(&spoiled(&secret, key, value)).unwrap_err();
         assert_eq!((broken.key, broken.why), (key, why));
         let said = format!("{broken} {broken:?}");
         assert!(broken.to_string().starts_with(&format!("Secret main-ca: {key} cannot be used: ")));
         assert!(!said.contains("hunter2"), "{said}");
     }
-    let leaves = leaves(&authorities);
+    let leaves = leaves(&ring);
     let secret = leaves.secret(&blueprint(&spec()), &name("main-a"), "uid");
     for key in ["server.crt", "server.key", "peer.crt", "peer.key", "client-ca.crt", "peer-ca.crt"]
     {
@@ -206,10 +208,10 @@ fn garbage_is_named_and_never_quoted() {
 
 #[test]
 fn a_key_is_never_shown() {
-    let authorities = authorities();
-    let identity = signing(&authorities, at(0)).operator().unwrap();
-    let shown = format!("{authorities:?} {:?} {identity:?}", leaves(&authorities));
-    let bytes = format!("{:?}", authorities.client.key.pkcs8());
+    let ring = ring();
+    let identity = signing(&ring, at(0)).operator().unwrap();
+    let shown = format!("{ring:?} {:?} {identity:?}", leaves(&ring));
+    let bytes = format!("{:?}", ring.now.client.key.pkcs8());
     assert!(!shown.contains(&bytes) && !shown.contains("BEGIN"), "{shown}");
     assert_eq!(shown.matches("PrivateKey(..)").count(), 5);
 }

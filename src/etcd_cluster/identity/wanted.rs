@@ -1,18 +1,19 @@
 //! Which Secrets of a cluster must be written now, and when to look again.
 //! Comes in: what was read, the time and the lifetimes. Goes out: what to write, or why nothing can be.
-//! May touch: `pki`, the blueprint; pure. Authorities are made once and never replaced here: etcd reads
-//! whom it trusts only when it starts, so members that run would not know each other any more.
+//! May touch: `pki`, the blueprint; pure. Authorities are made once and never replaced here: that is the rotation's,
+//! which knows whom members that run trust.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::authorities::Authorities;
 use super::binding::{self, Binding, Identity};
 use super::keys::Broken;
 use super::leaves::{Leaves, peer_hosts, server_hosts};
 use super::lifetimes::{Lifetimes, due, due_at};
+use super::ring::Ring;
+use crate::etcd_cluster::doors::Scheme;
 use crate::etcd_cluster::render::Blueprint;
 use crate::etcd_cluster::seen::{Name, Reading};
 use crate::pki::authority::Certificate;
@@ -23,7 +24,7 @@ pub(crate) type Found<T> = Reading<Option<Result<T, Broken>>>;
 /// Everything that was read.
 #[derive(Clone, Debug)]
 pub(crate) struct Looked {
-    pub(crate) authorities: Found<Authorities>,
+    pub(crate) ring: Found<Ring>,
     /// Each member of the cluster, with its Secret.
     pub(crate) members: Vec<(Name, Found<Leaves>)>,
     /// The binding; what of it is broken is beside it.
@@ -39,8 +40,6 @@ pub(crate) struct Wanted {
     pub(crate) stuck: Option<Stuck>,
     /// When the next certificate is due, as far as can be seen now.
     pub(crate) next: Option<Timestamp>,
-    /// Whether an authority has lived for two thirds of its life. It still signs until its end.
-    pub(crate) old_authorities: bool,
 }
 
 /// One Secret.
@@ -50,9 +49,11 @@ pub(crate) enum Write {
     Authorities,
     /// New certificates for a member.
     Member(Name),
+    /// The certificates that a member has, and whom else it trusts.
+    Trust(Name, Box<Leaves>),
     /// The binding, with a new certificate.
     Binding,
-    /// The binding with other words, and the certificate that it has.
+    /// The binding with other words or other trust, and the certificate that it has.
     Words(Box<Binding>),
 }
 
@@ -69,6 +70,8 @@ pub(crate) enum Because {
     OtherHosts,
     /// It tells something else than is the case.
     OtherWords,
+    /// It says to trust others.
+    OtherTrust,
     /// It has lived for two thirds of its life.
     Old,
 }
@@ -98,7 +101,7 @@ pub(crate) fn wanted(
     lifetimes: Lifetimes,
     now: Timestamp,
 ) -> Wanted {
-    let authorities = match &looked.authorities {
+    let ring = match &looked.ring {
         Reading::Unknown => return Wanted::default(),
         Reading::Known(None) if looked.members.iter().any(|(_, found)| is_in_use(found)) => {
             return Wanted { stuck: Some(Stuck::Lost), ..Wanted::default() };
@@ -107,13 +110,13 @@ pub(crate) fn wanted(
         Reading::Known(Some(Err(broken))) => {
             return Wanted { stuck: Some(Stuck::Broken(broken.clone())), ..Wanted::default() };
         }
-        Reading::Known(Some(Ok(authorities))) => authorities,
+        Reading::Known(Some(Ok(ring))) => ring,
     };
-    let both = [&authorities.client.certificate, &authorities.peer.certificate];
+    let both = ring.now.certificates();
     if both.iter().any(|it| !it.valid_at(now)) {
         return Wanted { stuck: Some(Stuck::Expired), ..Wanted::default() };
     }
-    let desk = Desk { blueprint, authorities, lifetimes, now };
+    let desk = Desk { blueprint, ring, lifetimes, now };
     let mut wanted = Wanted::default();
     for (name, found) in &looked.members {
         wanted.add(desk.member(name, found));
@@ -123,7 +126,7 @@ pub(crate) fn wanted(
         let fresh = both.into_iter().map(|authority| lifetimes.next(authority, now)).min();
         wanted.next = fresh.into_iter().chain(wanted.next).min();
     }
-    Wanted { old_authorities: both.into_iter().any(|it| due(it, now)), ..wanted }
+    wanted
 }
 
 /// What is not known may be in use.
@@ -134,7 +137,7 @@ const fn is_in_use(found: &Found<Leaves>) -> bool {
 /// What is known while Secrets are looked through.
 struct Desk<'a> {
     blueprint: &'a Blueprint<'a>,
-    authorities: &'a Authorities,
+    ring: &'a Ring,
     lifetimes: Lifetimes,
     now: Timestamp,
 }
@@ -143,8 +146,6 @@ struct Desk<'a> {
 struct Shown<'a> {
     certificate: &'a Certificate,
     authority: &'a Certificate,
-    /// Whom its Secret says to trust.
-    beside: &'a Certificate,
     hosts: Vec<String>,
 }
 
@@ -168,21 +169,24 @@ impl Desk<'_> {
         let both = [
             Shown {
                 certificate: &server.certificate,
-                authority: &self.authorities.client.certificate,
-                beside: client_ca,
+                authority: &self.ring.now.client.certificate,
                 hosts: server_hosts(self.blueprint, name),
             },
             Shown {
                 certificate: &peer.certificate,
-                authority: &self.authorities.peer.certificate,
-                beside: peer_ca,
+                authority: &self.ring.now.peer.certificate,
                 hosts: peer_hosts(self.blueprint, name),
             },
         ];
-        match both.iter().find_map(|shown| self.fault(shown)) {
-            Some(because) => write(because),
-            None => Fate::Due(both.iter().filter_map(|shown| self.due_at(shown)).min()),
+        if let Some(because) = both.iter().find_map(|shown| self.fault(shown)) {
+            return write(because);
         }
+        let (for_clients, for_peers) = (self.ring.for_clients(), self.ring.for_peers());
+        if *client_ca != for_clients || *peer_ca != for_peers {
+            let same = Leaves { client_ca: for_clients, peer_ca: for_peers, ..leaves.clone() };
+            return Fate::Write(Write::Trust(name.clone(), Box::new(same)), Because::OtherTrust);
+        }
+        Fate::Due(both.iter().filter_map(|shown| self.due_at(shown)).min())
     }
 
     fn binding(
@@ -190,6 +194,9 @@ impl Desk<'_> {
         found: &Reading<Option<(Binding, Option<Broken>)>>,
         words: &BTreeMap<String, String>,
     ) -> Fate {
+        if self.blueprint.told() == Scheme::Http {
+            return open_binding(found, words);
+        }
         let (held, broken) = match found {
             Reading::Unknown => return Fate::Unknown,
             Reading::Known(None) => return Fate::Write(Write::Binding, Because::Missing),
@@ -199,23 +206,25 @@ impl Desk<'_> {
             let because = broken.clone().map_or(Because::Missing, Because::Broken);
             return Fate::Write(Write::Binding, because);
         };
-        let authority = &self.authorities.client.certificate;
-        let shown =
-            Shown { certificate: &pair.certificate, authority, beside: ca, hosts: Vec::new() };
+        let authority = &self.ring.now.client.certificate;
+        let shown = Shown { certificate: &pair.certificate, authority, hosts: Vec::new() };
         if let Some(because) = self.fault(&shown) {
             return Fate::Write(Write::Binding, because);
         }
-        if held.words != *words {
-            let same = Binding { words: words.clone(), identity: held.identity.clone() };
-            return Fate::Write(Write::Words(Box::new(same)), Because::OtherWords);
+        let trusted = self.ring.for_clients();
+        if held.words != *words || *ca != trusted {
+            let because = if *ca == trusted { Because::OtherWords } else { Because::OtherTrust };
+            let identity = Some(Identity { pair: pair.clone(), ca: trusted });
+            let same = Binding { words: words.clone(), identity };
+            return Fate::Write(Write::Words(Box::new(same)), because);
         }
         Fate::Due(self.due_at(&shown))
     }
 
     /// What is wrong with it, if another would be better.
     fn fault(&self, shown: &Shown<'_>) -> Option<Because> {
-        let Shown { certificate, authority, beside, hosts } = shown;
-        if beside != authority || !certificate.is_taken_by(authority, self.now) {
+        let Shown { certificate, authority, hosts } = shown;
+        if !certificate.is_taken_by(authority, self.now) {
             return Some(Because::NotTaken);
         }
         if certificate.hosts() != hosts.iter().cloned().collect::<BTreeSet<_>>() {
@@ -236,9 +245,26 @@ impl Desk<'_> {
     }
 }
 
+/// What becomes of the binding where connections are in the clear: nobody shows anything there.
+fn open_binding(
+    found: &Reading<Option<(Binding, Option<Broken>)>>,
+    words: &BTreeMap<String, String>,
+) -> Fate {
+    let because = match found {
+        Reading::Unknown => return Fate::Unknown,
+        Reading::Known(None) => Because::Missing,
+        Reading::Known(Some((held, _))) if held.words == *words && held.identity.is_none() => {
+            return Fate::Due(None);
+        }
+        Reading::Known(Some(_)) => Because::OtherWords,
+    };
+    let open = Binding { words: words.clone(), identity: None };
+    Fate::Write(Write::Words(Box::new(open)), because)
+}
+
 impl Wanted {
     const fn default() -> Self {
-        Self { writes: Vec::new(), stuck: None, next: None, old_authorities: false }
+        Self { writes: Vec::new(), stuck: None, next: None }
     }
 
     fn of(write: Write, because: Because) -> Self {

@@ -40,6 +40,7 @@ fn heard(members: &[(&str, u64)]) -> Heard {
     Heard {
         voices: members.iter().enumerate().map(voice).collect(),
         council: Reading::Known(council),
+        auth: crate::etcd_cluster::seen::Auth::AsWanted,
     }
 }
 

@@ -70,7 +70,7 @@ impl Chore {
 
 impl Step {
     /// The words of all of them that do something.
-    pub const WORDS: [&'static str; 13] = [
+    pub const WORDS: [&'static str; 17] = [
         "MakeJoiner",
         "AddLearner",
         "Promote",
@@ -82,6 +82,10 @@ impl Step {
         "FillLog",
         "AllowDowngrade",
         "ForbidDowngrade",
+        "Readdress",
+        "MakeUsers",
+        "EnableAuth",
+        "DisableAuth",
         "DeletePod",
         "Forget",
     ];
@@ -102,6 +106,10 @@ impl Step {
             Self::FillLog => Some("FillLog"),
             Self::AllowDowngrade => Some("AllowDowngrade"),
             Self::ForbidDowngrade => Some("ForbidDowngrade"),
+            Self::Readdress(_) => Some("Readdress"),
+            Self::MakeUsers => Some("MakeUsers"),
+            Self::EnableAuth => Some("EnableAuth"),
+            Self::DisableAuth => Some("DisableAuth"),
             Self::DeletePod(_) => Some("DeletePod"),
             Self::Forget(_) => Some("Forget"),
         }

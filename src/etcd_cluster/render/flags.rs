@@ -3,11 +3,11 @@
 //! which the agent adds. May touch: `api`; pure.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
-use super::metadata::scheme;
 use super::tune::{self, Setting};
 use super::volumes::{DATA, TLS};
 use super::{Blueprint, NotInThisRelease, is_protected};
 use crate::api::names;
+use crate::etcd_cluster::doors::Scheme;
 use crate::etcd_cluster::identity::keys;
 use crate::etcd_cluster::seen::Name;
 
@@ -22,22 +22,26 @@ impl Blueprint<'_> {
         member: &Name,
         peers: &[Peer],
     ) -> Result<Vec<String>, NotInThisRelease> {
-        let Self { name, namespace, uid, spec, agent_image: _, agent_pull_policy: _ } = *self;
-        let (client, peer) = (scheme(&spec.client_tls), scheme(&spec.peer_tls));
+        let Self { name, namespace, uid, spec, doors: _, agent_image: _, agent_pull_policy: _ } =
+            *self;
         // etcd listens on every address of both families if it is told to on all of one.
-        let listen = |scheme: &str, port: u16| format!("{scheme}://0.0.0.0:{port}");
+        let listen = |scheme: Scheme, port: u16| format!("{}://0.0.0.0:{port}", scheme.word());
+        // etcd tells those who come to one port in both ways apart.
+        let clients = |url: &dyn Fn(Scheme) -> String| {
+            self.clients().schemes().map(url).collect::<Vec<_>>().join(",")
+        };
         let mut flags = vec![
             flag("name", member),
             flag("data-dir", DATA),
-            flag("listen-client-urls", &listen(client, names::ETCD_CLIENT_PORT)),
-            flag("advertise-client-urls", &self.client_url(member)),
-            flag("listen-peer-urls", &listen(peer, names::ETCD_PEER_PORT)),
+            flag("listen-client-urls", &clients(&|it| listen(it, names::ETCD_CLIENT_PORT))),
+            flag("advertise-client-urls", &clients(&|it| self.client_url_by(it, member))),
+            flag("listen-peer-urls", &listen(self.peer_scheme(member), names::ETCD_PEER_PORT)),
             flag("initial-advertise-peer-urls", &self.peer_url(member)),
             flag("initial-cluster", &self.initial_cluster(member, peers)),
             // Another cluster of the same name must not be taken for this one.
             flag("initial-cluster-token", &format!("{namespace}-{name}-{uid}")),
             // In the clear, for probes: the kubelet has no certificate. Nothing of the data is there.
-            flag("listen-metrics-urls", &listen("http", names::ETCD_METRICS_PORT)),
+            flag("listen-metrics-urls", &listen(Scheme::Http, names::ETCD_METRICS_PORT)),
             flag("strict-reconfig-check", &true),
             flag("logger", "zap"),
         ];
@@ -60,7 +64,7 @@ impl Blueprint<'_> {
     fn protected(&self) -> Result<Vec<String>, NotInThisRelease> {
         let file = |key: &str| format!("{TLS}/{key}");
         let mut flags = Vec::new();
-        let client = is_protected(&self.spec.client_tls, "spec.tls.client")?;
+        let (client, peer) = (self.needs_server_keys()?, self.needs_peer_keys()?);
         if client {
             flags.extend([
                 flag("cert-file", &file(keys::SERVER.certificate)),
@@ -69,7 +73,6 @@ impl Blueprint<'_> {
                 flag("trusted-ca-file", &file(keys::CLIENT_CA)),
             ]);
         }
-        let peer = is_protected(&self.spec.peer_tls, "spec.tls.peer")?;
         if peer {
             flags.extend([
                 flag("peer-cert-file", &file(keys::PEER.certificate)),
@@ -88,11 +91,16 @@ impl Blueprint<'_> {
         Ok(flags)
     }
 
-    /// Whether there is anything that needs a certificate.
-    pub(super) fn needs_certificates(&self) -> Result<bool, NotInThisRelease> {
-        let client = is_protected(&self.spec.client_tls, "spec.tls.client")?;
-        let peer = is_protected(&self.spec.peer_tls, "spec.tls.peer")?;
-        Ok(client || peer)
+    /// Whether any client calls in a way that needs a certificate.
+    pub(super) fn needs_server_keys(&self) -> Result<bool, NotInThisRelease> {
+        is_protected(&self.spec.client_tls, "spec.tls.client")?;
+        Ok(self.clients().takes(Scheme::Https))
+    }
+
+    /// Whether any member calls another, or is called, in a way that needs a certificate.
+    pub(super) fn needs_peer_keys(&self) -> Result<bool, NotInThisRelease> {
+        let wanted = is_protected(&self.spec.peer_tls, "spec.tls.peer")?;
+        Ok(self.doors.map_or(wanted, |it| it.keys))
     }
 }
 

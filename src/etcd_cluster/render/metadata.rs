@@ -13,6 +13,7 @@ use crate::api::etcd_cluster::checked::Certificates;
 use crate::api::etcd_cluster::v1::{DeletionPolicy, EtcdCluster};
 use crate::api::etcd_member::EtcdMember;
 use crate::api::names;
+use crate::etcd_cluster::doors::{Open, Scheme};
 use crate::etcd_cluster::seen::Name;
 
 /// What etcd is called in labels.
@@ -79,27 +80,55 @@ impl Blueprint<'_> {
         }
     }
 
-    /// Where the other members reach one.
+    /// Where the other members reach one now.
     pub(crate) fn peer_url(&self, member: &Name) -> String {
-        self.url(&self.spec.peer_tls, member, names::ETCD_PEER_PORT)
+        self.peer_url_by(self.peer_scheme(member), member)
     }
 
-    /// Where clients reach one.
+    /// Where the other members reach one that they call so.
+    pub(crate) fn peer_url_by(&self, scheme: Scheme, member: &Name) -> String {
+        self.url(scheme, member, names::ETCD_PEER_PORT)
+    }
+
+    /// How the other members call one.
+    pub(crate) fn peer_scheme(&self, member: &Name) -> Scheme {
+        let of = |doors: &super::Doors| doors.peers.get(member).copied().unwrap_or(doors.newcomer);
+        self.doors.map_or_else(|| scheme(&self.spec.peer_tls), of)
+    }
+
+    /// Where clients are told that they reach one.
     pub(crate) fn client_url(&self, member: &Name) -> String {
-        self.url(&self.spec.client_tls, member, names::ETCD_CLIENT_PORT)
+        self.client_url_by(self.told(), member)
     }
 
-    fn url(&self, side: &Certificates, member: &Name, port: u16) -> String {
+    /// Where clients reach one that they call so.
+    pub(super) fn client_url_by(&self, scheme: Scheme, member: &Name) -> String {
+        self.url(scheme, member, names::ETCD_CLIENT_PORT)
+    }
+
+    /// How clients are told to call.
+    pub(crate) fn told(&self) -> Scheme {
+        self.doors.map_or_else(|| scheme(&self.spec.client_tls), |it| it.told)
+    }
+
+    /// Whom members take as clients.
+    pub(crate) fn clients(&self) -> Open {
+        self.doors.map_or_else(|| Open::Only(scheme(&self.spec.client_tls)), |it| it.clients)
+    }
+
+    fn url(&self, scheme: Scheme, member: &Name, port: u16) -> String {
         let host = names::member_host(&member.0, self.namespace);
-        format!("{}://{host}:{port}", scheme(side))
+        format!("{}://{host}:{port}", scheme.word())
     }
 }
 
 /// How a side is called.
-pub(crate) const fn scheme(side: &Certificates) -> &'static str {
+pub(crate) const fn scheme(side: &Certificates) -> Scheme {
     match side {
-        Certificates::Disabled => "http",
-        Certificates::Managed | Certificates::Issuer { .. } | Certificates::Secret(_) => "https",
+        Certificates::Disabled => Scheme::Http,
+        Certificates::Managed | Certificates::Issuer { .. } | Certificates::Secret(_) => {
+            Scheme::Https
+        }
     }
 }
 

@@ -27,6 +27,7 @@ pub(crate) const fn blueprint(spec: &EtcdCluster) -> Blueprint<'_> {
         namespace: "space",
         uid: UID,
         spec,
+        doors: None,
         agent_image: "quorate/quorate:v1",
         agent_pull_policy: Some("IfNotPresent"),
     }

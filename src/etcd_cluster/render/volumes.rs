@@ -5,7 +5,7 @@
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use k8s_openapi::api::core::v1::{
-    EmptyDirVolumeSource, PersistentVolumeClaimVolumeSource, SecretVolumeSource, Volume,
+    EmptyDirVolumeSource, KeyToPath, PersistentVolumeClaimVolumeSource, SecretVolumeSource, Volume,
     VolumeMount,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
@@ -14,6 +14,7 @@ use super::quantity::of_bytes;
 use super::{Blueprint, NotInThisRelease};
 use crate::api::etcd_cluster::v1::Medium;
 use crate::api::names;
+use crate::etcd_cluster::identity::keys;
 use crate::etcd_cluster::seen::Name;
 
 /// etcd's own folder. Not the root of the volume, where file systems keep things of theirs.
@@ -44,12 +45,14 @@ impl Blueprint<'_> {
             scratch(PROGRAM, None, Quantity(PROGRAM_LIMIT.to_owned())),
             scratch(REMEMBERED, None, Quantity(REMEMBERED_LIMIT.to_owned())),
         ];
-        if self.needs_certificates()? {
+        let (server, peer) = (self.needs_server_keys()?, self.needs_peer_keys()?);
+        if server || peer {
             all.push(Volume {
                 name: CERTIFICATES.to_owned(),
                 secret: Some(SecretVolumeSource {
                     secret_name: Some(names::member_secret(&member.0)),
                     default_mode: Some(SECRET_MODE),
+                    items: needed(server, peer),
                     ..SecretVolumeSource::default()
                 }),
                 ..Volume::default()
@@ -79,12 +82,24 @@ impl Blueprint<'_> {
             mount(PROGRAM, AGENT, true),
             mount(REMEMBERED, MEMORY, false),
         ];
-        if self.needs_certificates()? {
+        if self.needs_server_keys()? || self.needs_peer_keys()? {
             // Whole, and not file by file: a file that is mounted by itself is never renewed.
             all.push(mount(CERTIFICATES, TLS, true));
         }
         Ok(all)
     }
+}
+
+/// The keys of a member's Secret that it needs; all of them if nothing is said. What is not needed is not in the pod.
+fn needed(server: bool, peer: bool) -> Option<Vec<KeyToPath>> {
+    let (pair, authority) = match (server, peer) {
+        (true, false) => (keys::SERVER, keys::CLIENT_CA),
+        (false, true) => (keys::PEER, keys::PEER_CA),
+        (true, true) | (false, false) => return None,
+    };
+    let item =
+        |key: &str| KeyToPath { key: key.to_owned(), path: key.to_owned(), ..KeyToPath::default() };
+    Some([pair.certificate, pair.key, authority].map(item).to_vec())
 }
 
 /// What the container sees that puts the agent there.

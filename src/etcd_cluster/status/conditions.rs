@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::{Tale, words};
+use super::{Tale, certificates, words};
 use crate::api::check::Verdict;
 use crate::api::condition::{
     AVAILABLE, CERTIFICATES_VALID, Condition, ConditionStatus, NAMESPACE_NOT_GRANTED, PAUSED,
@@ -127,9 +127,14 @@ fn facts(tale: &Tale<'_>, said: &[Condition]) -> Vec<Fact> {
 }
 
 fn certificates(tale: &Tale<'_>) -> Fact {
-    match &tale.stuck {
-        Some(words) => Fact::no(CERTIFICATES_VALID, "CertificatesStuck", words.clone()),
-        None => Fact::yes(CERTIFICATES_VALID, "Valid", "Certificates are renewed in time."),
+    match (&tale.stuck, &tale.turning) {
+        (Some(words), _) => Fact::no(CERTIFICATES_VALID, "CertificatesStuck", words.clone()),
+        (None, Some(turning)) => Fact::yes(
+            CERTIFICATES_VALID,
+            certificates::reason(turning),
+            certificates::words(turning),
+        ),
+        (None, None) => Fact::yes(CERTIFICATES_VALID, "Valid", "Certificates are renewed in time."),
     }
 }
 
@@ -170,15 +175,16 @@ fn upgrading(tale: &Tale<'_>, said: &[Condition]) -> Fact {
     let because = tale.plan.because;
     let is_about_it = matches!(
         because,
-        Because::Rolling | Because::RollingBlocked | Because::ChangeFails | Because::Settling
+        Because::Rolling
+            | Because::RollingBlocked
+            | Because::ChangeFails
+            | Because::Settling
+            | Because::Switching
     );
     if because == Because::TakenBack {
         return Fact::no(UPGRADING, because.word(), words::story(tale));
     }
-    let was = said.iter().any(|it| {
-        it.kind.known().is_some_and(|kind| kind.as_str() == UPGRADING)
-            && it.status.known() == Some(&ConditionStatus::True)
-    });
+    let was = was_upgrading(said);
     let is_well = tale.seen.etcd.known().is_some_and(Etcd::all_voters_are_well);
     let differ = tale.seen.staying().any(|it| it.made != Made::AsWanted);
     if tale.seen.record.formed.is_none() || !(is_about_it || differ || was && !is_well) {
@@ -187,6 +193,19 @@ fn upgrading(tale: &Tale<'_>, said: &[Condition]) -> Fact {
     let story = words::story(tale);
     let words = if is_about_it { story } else { format!("{} {story}", words::rolled(tale)) };
     Fact::yes(UPGRADING, because.word(), words)
+}
+
+fn was_upgrading(said: &[Condition]) -> bool {
+    said.iter().any(|it| {
+        it.kind.known().is_some_and(|kind| kind.as_str() == UPGRADING)
+            && it.status.known() == Some(&ConditionStatus::True)
+    })
+}
+
+/// Whether it was told that members are being changed.
+pub(super) fn was_changing(cluster: &EtcdCluster) -> bool {
+    let said = cluster.status.as_ref().and_then(|it| it.conditions.known());
+    said.is_some_and(|said| was_upgrading(said))
 }
 
 fn scaling(tale: &Tale<'_>) -> Fact {
@@ -229,6 +248,9 @@ fn recovering(tale: &Tale<'_>) -> Fact {
         | Because::RollingBlocked
         | Because::ChangeFails
         | Because::TakenBack
+        | Because::Switching
+        | Because::ChangingAuth
+        | Because::AuthBlocked
         | Because::Settling
         | Because::Unreachable
         | Because::TooFew

@@ -2,7 +2,8 @@
 //! Comes in: a plan. Goes out: a phrase. May touch: nothing; pure.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
-use crate::etcd_cluster::plan::{Chore, Plan, Step};
+use crate::etcd_cluster::doors::Scheme;
+use crate::etcd_cluster::plan::{Chore, MadeOf, Plan, Step};
 use crate::etcd_cluster::seen::{MemberId, Seen};
 
 /// What comes next.
@@ -23,6 +24,13 @@ pub(crate) fn words(plan: &Plan, seen: &Seen) -> String {
         Step::AllowDowngrade => "let etcd bring its data down a minor version".to_owned(),
         Step::ForbidDowngrade => "let etcd stay at its minor version".to_owned(),
         Step::FillLog => "write entries that change nothing to etcd's log".to_owned(),
+        Step::Readdress(name) => {
+            let how = if seen.wanted.peers == Scheme::Https { "with TLS" } else { "in the clear" };
+            format!("let the other members call {name} {how}")
+        }
+        Step::MakeUsers => "make root, the operator and the applications known to etcd".to_owned(),
+        Step::EnableAuth => "let etcd ask for users".to_owned(),
+        Step::DisableAuth => "let etcd ask for no users any more".to_owned(),
         Step::Restart(name) => format!("make the pod of {name} anew"),
         Step::DeletePod(name) => format!("delete the pod of {name}"),
         Step::Forget(name) => format!("clear away what is left of {name}"),
@@ -38,7 +46,12 @@ fn chore(chore: &Chore) -> String {
         Chore::Scrap(name) => format!("clear away the founder {name}"),
         Chore::MakeFounder(name) => format!("make the founder {name}"),
         Chore::Adopt(name) => format!("make the member {name} anew for its volume"),
-        Chore::MakePod { member, told: _ } => format!("make the pod of {member}"),
+        Chore::MakePod { member, told: _, of: MadeOf::Wanted } => {
+            format!("make the pod of {member}")
+        }
+        Chore::MakePod { member, told: _, of: MadeOf::Before } => {
+            format!("make the pod of {member} as those are that run")
+        }
         Chore::RecordPod(name) => format!("write down that {name} may run"),
         Chore::LetGo(name) => format!("let the pod of {name} go"),
         Chore::ClearPod(name) => format!("clear away the pod of {name}, in which nothing runs"),

@@ -4,7 +4,7 @@
 
 use k8s_openapi::api::core::v1::Pod;
 
-use super::Tale;
+use super::{Tale, doors};
 use crate::api::etcd_cluster::v1::status::TakenBack;
 use crate::api::etcd_version::{self, path::path};
 use crate::etcd_cluster::compose::pod::{etcd, state};
@@ -53,6 +53,9 @@ pub(super) const fn because(because: Because) -> &'static str {
         Because::TakenBack => {
             "what the spec asks for was taken back, because a member did not start with it"
         }
+        Because::Switching => "how members are called is changed",
+        Because::ChangingAuth => "whether etcd asks for users is changed",
+        Because::AuthBlocked => "etcd shall ask for users, and there is no password for root",
         Because::Settling => "data and log are not ready for the next release yet",
         Because::Unreachable => {
             "there is no way from the release that runs to the one that is asked for"
@@ -116,9 +119,10 @@ fn main_words(tale: &Tale<'_>) -> String {
             list(&unwell(tale)),
         ),
         Because::Rolling | Because::RollingBlocked | Because::Settling => changing(tale),
+        Because::Switching | Because::ChangingAuth | Because::AuthBlocked => doors::words(tale),
         Because::ChangeFails => format!(
-            "{} {} does not start as it is made now. The change is taken back; no other member is touched.",
-            rolled(tale), list(&unwell(tale)),
+            "{} {} does not start as it is made now. The change is taken back; no other member is touched, and nothing is lost.",
+            rolled(tale), list(&failing(tale)),
         ),
         Because::TakenBack => taken_back(tale),
         Because::Unreachable => unreachable(tale),
@@ -141,7 +145,15 @@ fn changing(tale: &Tale<'_>) -> String {
             stopped(tale),
         );
     }
-    format!("{} One after the other is made anew, the leader last.", rolled(tale))
+    let unwell = unwell(tale);
+    if unwell.is_empty() {
+        return format!("{} One after the other is made anew, the leader last.", rolled(tale));
+    }
+    format!(
+        "{} {} is being made anew and has yet to answer; the others serve. Nobody else is touched before it does.",
+        rolled(tale),
+        list(&unwell),
+    )
 }
 
 /// What is waited for before the next release comes in.
@@ -216,12 +228,15 @@ pub(super) fn rolled(tale: &Tale<'_>) -> String {
 fn stopped(tale: &Tale<'_>) -> String {
     let unwell = unwell(tale);
     if tale.seen.etcd.known().is_some_and(|etcd| etcd.alarmed) {
-        return "an alarm is raised".to_owned();
+        return "an alarm is raised, and it goes on when that is over".to_owned();
     }
     if unwell.is_empty() {
         return "its data is in memory and would end with the only member that has it; ask for three members first".to_owned();
     }
-    format!("{} does not answer as it is made now", list(&unwell))
+    format!(
+        "{} does not answer as it is made now. The others serve as before, nothing is lost, and it goes on by itself if that member answers",
+        list(&unwell)
+    )
 }
 
 fn retained(tale: &Tale<'_>) -> String {
@@ -280,6 +295,11 @@ fn joining(tale: &Tale<'_>) -> Vec<String> {
 fn unwell(tale: &Tale<'_>) -> Vec<String> {
     let Reading::Known(etcd) = &tale.seen.etcd else { return Vec::new() };
     etcd.voters().filter(|it| !it.is_well()).map(|it| it.name.to_string()).collect()
+}
+
+/// Who fails as it is made now.
+fn failing(tale: &Tale<'_>) -> Vec<String> {
+    tale.seen.staying().filter(|it| it.fails).map(|it| it.name.to_string()).collect()
 }
 
 fn list(names: &[String]) -> String {

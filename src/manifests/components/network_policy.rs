@@ -17,6 +17,8 @@ use crate::api::names;
 const DNS: i32 = 53;
 /// The API server's port: behind the `kubernetes` Service in most clusters, and in managed ones.
 const API_SERVER: [i32; 2] = [6443, 443];
+/// The ports of etcd's members: the first is asked, and both are called when authorities change.
+const MEMBERS: [u16; 2] = [names::ETCD_CLIENT_PORT, names::ETCD_PEER_PORT];
 
 pub(super) fn component(namespace: &str) -> Result<Component, Unwritable> {
     Ok(Component {
@@ -32,7 +34,7 @@ pub(super) fn component(namespace: &str) -> Result<Component, Unwritable> {
                    selector can name), and webhooks\n(the API server is rarely a pod).\nOut: DNS \
                    (the resolver may run on the node), and the API server. Rules see the address \
                    behind the `kubernetes`\nService: its port is 6443 in most clusters and 443 in \
-                   many managed ones.\nWhatever is not named is denied, because both directions \
+                   many managed ones. And the members of etcd clusters, on both of their ports.\nWhatever is not named is denied, because both directions \
                    are.",
             documents: vec![document(&policy(namespace))?],
         }],
@@ -55,6 +57,7 @@ fn policy(namespace: &str) -> NetworkPolicy {
             egress: Some(vec![
                 out(vec![port("UDP", DNS), port("TCP", DNS)]),
                 out(API_SERVER.map(|number| port("TCP", number)).to_vec()),
+                out(MEMBERS.map(|number| port("TCP", i32::from(number))).to_vec()),
             ]),
         }),
     }

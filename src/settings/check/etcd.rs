@@ -11,6 +11,7 @@ use crate::settings::Etcd;
 
 const CA: &str = "--etcd-ca-lifetime";
 const LEAF: &str = "--etcd-leaf-lifetime";
+const OVERLAP: &str = "--etcd-ca-overlap";
 /// The kubelet takes up to two minutes to bring a renewed certificate into a pod, and a third of its life is
 /// what there is for that.
 const SHORTEST: Duration = Duration::from_mins(10);
@@ -37,7 +38,15 @@ impl Findings {
             let allowed = format!("it must be at least {LEAF} {}", args.etcd_leaf_lifetime);
             self.note(CA, &args.etcd_ca_lifetime, &allowed, "raise it, or leave both out");
         }
-        let lifetimes = Lifetimes { authority: authority?, leaf: leaf? };
+        let overlap = self.lifetime(OVERLAP, &args.etcd_ca_overlap);
+        // It passes twice, and a third of an authority's life is what there is for that.
+        if let (Some(authority), Some(overlap)) = (authority, overlap)
+            && overlap.saturating_mul(6) > authority
+        {
+            let allowed = format!("it must be at most a sixth of {CA} {}", args.etcd_ca_lifetime);
+            self.note(OVERLAP, &args.etcd_ca_overlap, &allowed, "lower it, or raise the other");
+        }
+        let lifetimes = Lifetimes { authority: authority?, leaf: leaf?, overlap: overlap? };
         has_image.then_some(Etcd { agent_image: image, lifetimes })
     }
 }

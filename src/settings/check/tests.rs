@@ -115,6 +115,15 @@ fn a_grace_that_is_too_short_for_a_release_is_refused() {
 }
 
 #[test]
+fn an_authority_lives_long_enough_for_two_overlaps_in_the_last_third_of_its_life() {
+    let life = "--etcd-ca-lifetime=2160h";
+    assert!(checked(&[life, "--etcd-ca-overlap=360h"], &in_a_pod()).is_ok());
+    let too_long = [life, "--etcd-ca-overlap=361h"];
+    assert_eq!(problems(&too_long, &in_a_pod()), ["--etcd-ca-overlap"]);
+    assert_eq!(problems(&["--etcd-ca-overlap=soon"], &in_a_pod()), ["--etcd-ca-overlap"]);
+}
+
+#[test]
 fn a_name_that_the_surroundings_give_is_checked_like_one_that_was_given() {
     let around = Surroundings { pod_name: Some("two words".to_owned()), ..in_a_pod() };
     assert_eq!(problems(&[], &around), ["--identity"]);

@@ -24,6 +24,8 @@ pub use dial::Endpoint;
 pub const CLUSTER_LABEL: &str = "etcd.appdelivery.cncf.io/cluster";
 /// How old the list of pods may be.
 const FRESH: Duration = Duration::from_millis(400);
+/// How long it may take until a user sees that the Secret says something else.
+const READ: Duration = Duration::from_secs(2);
 /// How long a question to one member may take.
 const SOON: Duration = Duration::from_secs(2);
 
@@ -43,6 +45,8 @@ pub struct EtcdUser {
 struct Known {
     at: Option<Instant>,
     access: Option<Access>,
+    /// When the Secret was read.
+    read: Option<Instant>,
     endpoints: Vec<Endpoint>,
 }
 
@@ -86,6 +90,7 @@ impl EtcdUser {
         let Ok(Ok(pods)) = tokio::time::timeout(SOON, pods.list(&own)).await else {
             return Ok(known.endpoints.clone());
         };
+        self.read_anew(&mut known).await;
         let (mut found, mut failed) = (Vec::new(), None);
         for pod in pods.items.iter().filter(|pod| serves(pod)) {
             let kept = known.endpoints.iter().find(|it| it.is_of(pod)).cloned();
@@ -106,6 +111,25 @@ impl EtcdUser {
         }
     }
 
+    /// Dials everybody anew if the Secret says another way than before: it is what an application does.
+    async fn read_anew(&self, known: &mut Known) {
+        let is_due = known.read.is_none_or(|at| at.elapsed() >= READ);
+        let (Some(before), Some(cluster)) = (&known.access, &self.cluster) else { return };
+        if !is_due {
+            return;
+        }
+        known.read = Some(Instant::now());
+        let secrets = Api::<Secret>::namespaced(self.client.clone(), &self.namespace);
+        let name = format!("{cluster}-client");
+        // What cannot be read has not changed for its readers.
+        let Ok(Ok(secret)) = tokio::time::timeout(SOON, secrets.get(&name)).await else { return };
+        let Ok(access) = Access::read(&secret) else { return };
+        if !access.is_like(before) {
+            known.endpoints.clear();
+            known.access = Some(access);
+        }
+    }
+
     async fn dialled(&self, known: &mut Known, pod: &Pod) -> Result<Endpoint> {
         let Some(cluster) = &self.cluster else {
             return Endpoint::dial(pod, None).await;
@@ -122,6 +146,11 @@ impl EtcdUser {
         let host = format!("{}.{}.svc", pod.name_any(), self.namespace);
         let access = known.access.as_ref().context("nothing opens the door")?;
         Endpoint::dial(pod, Some((access, &host))).await
+    }
+
+    /// Hangs up. Under TLS whoever holds a line keeps a member from ending for a second or more.
+    pub async fn hang_up(&self) {
+        *self.known.lock().await = Known::default();
     }
 
     /// Asks every member that runs; those that do not answer are there without an answer.
@@ -224,6 +253,29 @@ impl EtcdUser {
         options.with_member(asked.id);
         first.client.clone().alarm(action, alarm, Some(options)).await?;
         Ok(())
+    }
+
+    /// Whether etcd takes a user with this password; nothing if it asks for none.
+    ///
+    /// # Errors
+    /// If nobody answers.
+    pub async fn takes(&self, user: &str, password: &str) -> Result<Option<bool>> {
+        let endpoints = self.endpoints().await?;
+        let first = endpoints.first().context("nobody answers")?;
+        let mut client = first.client.auth_client();
+        let asked = client.authenticate(user.to_owned(), password.to_owned());
+        match tokio::time::timeout(SOON, asked).await.context("no answer")? {
+            Ok(_) => Ok(Some(true)),
+            Err(etcd_client::Error::GRpcStatus(status))
+                if status.message().contains("not enabled") =>
+            {
+                Ok(None)
+            }
+            Err(etcd_client::Error::GRpcStatus(status)) if status.message().contains("failed") => {
+                Ok(Some(false))
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// What is under a key, read in a way that needs a quorum.

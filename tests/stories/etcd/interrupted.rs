@@ -115,7 +115,10 @@ async fn loses_one(story: &Story, cluster: &Cluster, voters: usize) -> Result<()
 }
 
 /// Lets something happen while the operator is killed at moments that nobody chose.
-async fn while_it_dies<T>(story: &Story, plot: impl Future<Output = Result<T>>) -> Result<T> {
+pub(super) async fn while_it_dies<T>(
+    story: &Story,
+    plot: impl Future<Output = Result<T>>,
+) -> Result<T> {
     let mut deaths = 0_u32;
     let kill = async {
         loop {
@@ -141,7 +144,7 @@ fn chance() -> Duration {
 }
 
 /// Kills who holds the lease, if there is somebody, and makes room for the next at once.
-async fn die(story: &Story) -> Result<()> {
+pub(super) async fn die(story: &Story) -> Result<()> {
     let pods = Api::<Pod>::namespaced(story.client.clone(), NAMESPACE);
     let leases = Api::<k8s_openapi::api::coordination::v1::Lease>::namespaced(
         story.client.clone(),

@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 
 use super::change::{one_runs, runs, says_because};
+use super::users::takes;
 use super::{leader_and_follower, replaced, watched};
 use crate::installed::gone;
 
@@ -61,6 +62,7 @@ async fn lives(story: &Story, rehearsal: &Rehearsal) -> Result<()> {
     for name in ["third", "fourth"] {
         journey(story, name).await.context(name)?;
     }
+    guarded(story, "fifth").await.context("fifth")?;
     rehearsal.is_complete()
 }
 
@@ -121,6 +123,34 @@ async fn journey(story: &Story, name: &str) -> Result<()> {
         cluster.edit(&json!({"image": {"repository": "registry.invalid/etcd"}})).await?;
         says_because(story, &cluster, "TakenBack").await.context("a bad image")?;
         cluster.edit(&json!({"image": null})).await?;
+        cluster.comes(story, 3, PATIENCE).await.map(drop)
+    })
+    .await?;
+    cluster.delete().await
+}
+
+/// Members change how they call each other; and etcd asks for users, twice, because each moment of what happens once is another's.
+async fn guarded(story: &Story, name: &str) -> Result<()> {
+    let cluster = story.make_cluster(name, &small(3, &json!({}))).await?;
+    cluster.comes(story, 3, PATIENCE).await.context("founding")?;
+    watched(&cluster, async |witnesses| {
+        witnesses.watchman.be_lenient(true);
+        cluster.edit(&json!({"tls": {"peer": {"source": "Disabled"}}})).await?;
+        cluster.is_updated(story, 3, PATIENCE).await.context("no TLS among members")?;
+        let secret = |password: &str| format!(r#"{{"stringData":{{"password":"{password}"}}}}"#);
+        story.kubectl(&["create", "secret", "generic", "root"]).await?;
+        for password in ["first", "second"] {
+            let patch = format!("--patch={}", secret(password));
+            story.kubectl(&["patch", "secret", "root", "--type=merge", &patch]).await?;
+            let auth = json!({"auth": {"enabled": true, "rootSecretRef": {"name": "root"}}});
+            cluster.edit(&auth).await?;
+            takes(story, &cluster, password, Some(true)).await.context("users")?;
+            let patch = format!("--patch={}", secret("another"));
+            story.kubectl(&["patch", "secret", "root", "--type=merge", &patch]).await?;
+            takes(story, &cluster, "another", Some(true)).await.context("another password")?;
+            cluster.edit(&json!({"auth": null})).await?;
+            takes(story, &cluster, "another", None).await.context("no users")?;
+        }
         cluster.comes(story, 3, PATIENCE).await.map(drop)
     })
     .await?;

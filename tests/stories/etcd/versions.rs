@@ -4,6 +4,9 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+use quorate_harness::etcd_cluster::Cluster;
 use quorate_harness::{Disturbs, Story};
 use serde_json::{Value, json};
 use tokio::time;
@@ -11,7 +14,9 @@ use tokio::time;
 use super::change::{
     PATIENCE, all_run, is_ready, one_by_one, one_runs, runs, says_because, with_release,
 };
-use super::{COMES, NEVER, are_the_same, watched, with_operator, writes_go_on};
+use super::{
+    COMES, NEVER, RETURNS, are_the_same, leader_and_follower, watched, with_operator, writes_go_on,
+};
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "minutes; make stories-long tells it"]
@@ -90,6 +95,60 @@ async fn memory_that_does_not_suffice_is_taken_back_by_itself() -> Result<()> {
     let limits = json!({"memory": "8Mi"});
     let little = json!({"resources": {"requests": limits, "limits": limits}});
     taken_back("etcd-little-memory", &little).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "minutes; make stories-long tells it"]
+async fn a_pod_that_is_lost_while_a_bad_change_is_judged_comes_back_as_it_was() -> Result<()> {
+    with_operator("etcd-lost-judged", Disturbs::Nothing, async |story: &Story| {
+        let cluster = with_release(story, &["3.6.16"]).await?;
+        watched(&cluster, async |witnesses| {
+            let before = cluster.user.listed().await?;
+            cluster.edit(&json!({"image": {"repository": "registry.invalid/etcd"}})).await?;
+            let tries = a_bad_pod(story, &cluster).await?;
+            let (leader, _) = leader_and_follower(&cluster).await?;
+            let mut others = cluster.pods().await?.into_iter().map(|it| it.name_any());
+            let lost = others.find(|it| *it != tries && *it != leader);
+            let lost = lost.context("nobody is left to lose")?;
+            let pod = cluster.pod(&lost).await?.uid();
+            cluster.lose_pods(std::slice::from_ref(&lost)).await?;
+            story
+                .wait_until("it to run again, as it did", RETURNS, async || {
+                    let pod_now = cluster.pod(&lost).await.map_err(|error| format!("{error:#}"))?;
+                    let is_other = pod_now.uid() != pod && is_ready(&pod_now);
+                    if is_other { Ok(()) } else { Err(format!("{:?}", image(&pod_now))) }
+                })
+                .await?;
+            // The change is judged as if nothing had happened.
+            says_because(story, &cluster, "TakenBack").await?;
+            writes_go_on(story, witnesses).await?;
+            let object = cluster.look().await?;
+            let member = object.pointer("/status/takenBack/member").and_then(Value::as_str);
+            ensure!(member == Some(tries.as_str()), "{member:?} instead of {tries}");
+            cluster.edit(&json!({"image": null})).await?;
+            cluster.is_updated(story, 3, COMES.max(PATIENCE)).await?;
+            are_the_same(&cluster, &before).await
+        })
+        .await?;
+        Ok(())
+    })
+    .await
+}
+
+/// Waits until a member was made of a bad image, and answers with its name.
+async fn a_bad_pod(story: &Story, cluster: &Cluster) -> Result<String> {
+    story
+        .wait_until("a pod of the bad image", COMES, async || {
+            let pods = cluster.pods().await.map_err(|error| format!("{error:#}"))?;
+            let is_bad = |it: &Pod| image(it).is_some_and(|it| it.starts_with("registry.invalid"));
+            let bad = pods.iter().find(|it| is_bad(it)).map(ResourceExt::name_any);
+            bad.ok_or_else(|| "there is none".to_owned())
+        })
+        .await
+}
+
+fn image(pod: &Pod) -> Option<String> {
+    pod.spec.as_ref()?.containers.first()?.image.clone()
 }
 
 /// A change with which no member starts costs one member for a while, and is taken back; it stays so until the spec is changed.

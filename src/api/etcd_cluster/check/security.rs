@@ -7,6 +7,8 @@ use crate::api::check::release::Ability;
 use crate::api::check::rules::needs;
 use crate::api::check::{Facts, Findings};
 use crate::api::etcd_cluster::v1::{Auth, Tls, TlsSide, TlsSource};
+use crate::api::etcd_version::Release;
+use crate::api::etcd_version::policy::keeps_users_apart;
 use crate::api::field::Field;
 
 /// Each source of certificates has its own reference, and no other.
@@ -63,6 +65,16 @@ pub(super) fn auth(new: &Cluster, facts: &Facts<'_>, findings: &mut Findings) {
     if !root_secret_ref.is_said() {
         let detail = "name a Secret with `password` for the user root, or leave auth off";
         findings.required("spec.auth.rootSecretRef", detail);
+    }
+    let release = new.spec.version.known().and_then(|it| Release::parse(it.as_str()));
+    if let Some((release, safe)) = release.and_then(|it| Some((it, keeps_users_apart(it)?))) {
+        findings.invalid(
+            "spec.auth.enabled",
+            format!(
+                "must be false with etcd {release}, which can show a user keys of others through a watch: \
+                 take {safe} or newer"
+            ),
+        );
     }
     let open =
         new.spec.tls.known().is_some_and(|tls| source_of(&tls.client) == TlsSource::Disabled);

@@ -136,6 +136,7 @@ impl Spoke for v1alpha1::EtcdClusterStatus {
             observed_generation: _,
             cluster_id: _,
             founding: _,
+            clients: _,
             log: _,
             current_version,
             target_version,

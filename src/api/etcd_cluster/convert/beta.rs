@@ -208,6 +208,7 @@ impl Spoke for v1beta1::EtcdClusterStatus {
             observed_generation,
             cluster_id,
             founding: _,
+            clients: _,
             log: _,
             current_version,
             target_version,

@@ -49,6 +49,8 @@ shape! {
         service_name: ObjectName,
         /// The Secret with all that an application needs to connect.
         binding: LocalRef,
+        /// How applications are told to connect, and since when.
+        clients: ClientLine,
         /// The highest revision ever seen. A restore goes beyond it, so that no watcher sees time run backwards.
         #[schemars(range(min = 0, max = WIDEST))]
         highest_revision: i64,
@@ -83,6 +85,16 @@ shape! {
         /// Whether they are given up: too few of them can still become a cluster, or the spec has changed before they did. Nobody has
         /// been given a way to write to them, so all of them go, and others found the cluster.
         abandoned: bool,
+    }
+}
+
+shape! {
+    /// How applications are told to connect.
+    pub struct ClientLine {
+        /// `https`, or `http` for connections in the clear.
+        scheme: Word,
+        /// When they were first told so. For a while members take those who come in the old way, too.
+        since: Time,
     }
 }
 

@@ -13,6 +13,7 @@ use crate::api::etcd_cluster::v1::EtcdCluster;
 use crate::api::etcd_cluster::v1::status::EtcdClusterStatus;
 use crate::etcd_cluster::act::ActError;
 use crate::etcd_cluster::control::Context;
+use crate::etcd_cluster::identity::ring::Turn;
 use crate::etcd_cluster::plan::{Because, Plan, Step};
 use crate::etcd_cluster::report;
 use crate::etcd_cluster::seen::{Seen, WayBack};
@@ -93,9 +94,21 @@ impl Visit<'_> {
         }
     }
 
+    /// Tells that authorities have changed their places.
+    pub(super) async fn tell_turn(&self, of: &EtcdCluster, turn: &Turn) {
+        if let Some(reason) = turn.reason() {
+            self.publish_as(of, EventType::Normal, reason, turn.words()).await;
+        }
+    }
+
     async fn publish(&self, of: &EtcdCluster, why: Because, reason: &str, words: &str) {
+        let kind = if why.is_trouble() { EventType::Warning } else { EventType::Normal };
+        self.publish_as(of, kind, reason, words).await;
+    }
+
+    async fn publish_as(&self, of: &EtcdCluster, kind: EventType, reason: &str, words: &str) {
         let event = Event {
-            type_: if why.is_trouble() { EventType::Warning } else { EventType::Normal },
+            type_: kind,
             reason: reason.to_owned(),
             note: Some(words.to_owned()),
             action: "Reconcile".to_owned(),
@@ -160,7 +173,8 @@ fn census(seen: &Seen) -> Census {
 /// How soon a cluster is looked at again in which nothing is to be done now.
 fn rest(because: Because) -> Duration {
     match because {
-        Because::Well | Because::TakenBack => WELL,
+        Because::Well | Because::TakenBack | Because::AuthBlocked => WELL,
+        Because::Switching => AGAIN,
         Because::Paused | Because::Asleep | Because::VolumesRetained => SELDOM,
         Because::Founding
         | Because::Forming
@@ -178,6 +192,7 @@ fn rest(because: Because) -> Duration {
         | Because::Rolling
         | Because::RollingBlocked
         | Because::ChangeFails
+        | Because::ChangingAuth
         | Because::Settling
         | Because::Unreachable
         | Because::TooFew

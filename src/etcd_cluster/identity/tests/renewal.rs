@@ -9,13 +9,13 @@ use crate::etcd_cluster::seen::Reading;
 const DAY: i64 = 24 * 60 * 60;
 
 /// A cluster with one member, whose Secrets were all written at the start.
-fn fresh(authorities: &Authorities) -> Looked {
-    let (spec, leaves) = (spec(), leaves(authorities));
+fn fresh(ring: &Ring) -> Looked {
+    let (spec, leaves) = (spec(), leaves(ring));
     let blueprint = blueprint(&spec);
-    let identity = signing(authorities, at(0)).application(&blueprint).unwrap();
+    let identity = signing(ring, at(0)).application(&blueprint).unwrap();
     let binding = Binding { words: words(&blueprint, &[name("main-a")]), identity: Some(identity) };
     Looked {
-        authorities: Reading::Known(Some(Ok(authorities.clone()))),
+        ring: Reading::Known(Some(Ok(ring.clone()))),
         members: vec![(name("main-a"), Reading::Known(Some(Ok(leaves))))],
         binding: Reading::Known(Some((binding, None))),
     }
@@ -35,8 +35,8 @@ fn member() -> Write {
 
 #[test]
 fn something_is_due_after_two_thirds_of_its_life() {
-    let authorities = authorities();
-    let pair = signing(&authorities, at(0)).operator().unwrap().pair;
+    let ring = ring();
+    let pair = signing(&ring, at(0)).operator().unwrap().pair;
     let (from, until) = (pair.certificate.from, pair.certificate.until);
     assert_eq!(until, at(90 * DAY));
     assert_eq!(from, at(-300));
@@ -47,9 +47,9 @@ fn something_is_due_after_two_thirds_of_its_life() {
 
 #[test]
 fn what_is_as_it_should_be_is_left_alone_until_it_is_due() {
-    let looked = fresh(&authorities());
-    let Wanted { writes, stuck, next, old_authorities } = decided(&looked, at(DAY));
-    assert_eq!((writes, stuck, old_authorities), (vec![], None, false));
+    let looked = fresh(&ring());
+    let Wanted { writes, stuck, next } = decided(&looked, at(DAY));
+    assert_eq!((writes, stuck), (vec![], None));
     let next = next.unwrap();
     assert!(at(59 * DAY) < next && next < at(61 * DAY), "{next}");
     assert_eq!(decided(&looked, at(59 * DAY)).writes, []);
@@ -60,13 +60,13 @@ fn what_is_as_it_should_be_is_left_alone_until_it_is_due() {
 #[test]
 fn nothing_is_there_so_authorities_come_first_and_then_the_rest() {
     let mut looked = Looked {
-        authorities: Reading::Known(None),
+        ring: Reading::Known(None),
         members: vec![(name("main-a"), Reading::Known(None))],
         binding: Reading::Known(None),
     };
     let first = decided(&looked, at(0));
     assert_eq!(first.writes, [(Write::Authorities, Because::Missing)]);
-    looked.authorities = Reading::Known(Some(Ok(authorities())));
+    looked.ring = Reading::Known(Some(Ok(ring())));
     let then = decided(&looked, at(0));
     assert_eq!(then.writes, [(member(), Because::Missing), (Write::Binding, Because::Missing)]);
     assert!(then.next.unwrap() > at(59 * DAY), "what is written now is due then");
@@ -74,10 +74,10 @@ fn nothing_is_there_so_authorities_come_first_and_then_the_rest() {
 
 #[test]
 fn what_could_not_be_read_is_not_written() {
-    let authorities = authorities();
-    let unknown = Looked { authorities: Reading::Unknown, ..fresh(&authorities) };
+    let ring = ring();
+    let unknown = Looked { ring: Reading::Unknown, ..fresh(&ring) };
     assert_eq!(decided(&unknown, at(61 * DAY)).writes, []);
-    let mut looked = fresh(&authorities);
+    let mut looked = fresh(&ring);
     looked.members = vec![(name("main-a"), Reading::Unknown)];
     looked.binding = Reading::Unknown;
     assert_eq!(decided(&looked, at(61 * DAY)).writes, []);
@@ -85,12 +85,11 @@ fn what_could_not_be_read_is_not_written() {
 
 #[test]
 fn authorities_that_are_broken_or_lost_are_never_replaced_under_running_members() {
-    let looked = fresh(&authorities());
-    let damaged =
-        Looked { authorities: Reading::Known(Some(Err(broken("peer.key")))), ..looked.clone() };
+    let looked = fresh(&ring());
+    let damaged = Looked { ring: Reading::Known(Some(Err(broken("peer.key")))), ..looked.clone() };
     let Wanted { writes, stuck, .. } = decided(&damaged, at(DAY));
     assert_eq!((writes, stuck), (vec![], Some(Stuck::Broken(broken("peer.key")))));
-    let mut lost = Looked { authorities: Reading::Known(None), ..looked };
+    let mut lost = Looked { ring: Reading::Known(None), ..looked };
     assert_eq!(decided(&lost, at(DAY)).stuck, Some(Stuck::Lost));
     lost.members = vec![(name("main-a"), Reading::Unknown)];
     assert_eq!(decided(&lost, at(DAY)).stuck, Some(Stuck::Lost), "it may be in use");
@@ -98,25 +97,25 @@ fn authorities_that_are_broken_or_lost_are_never_replaced_under_running_members(
 
 #[test]
 fn what_another_authority_signed_is_signed_again() {
-    let (own, other) = (authorities(), authorities());
-    let looked = Looked { authorities: Reading::Known(Some(Ok(own))), ..fresh(&other) };
+    let (own, other) = (ring(), ring());
+    let looked = Looked { ring: Reading::Known(Some(Ok(own))), ..fresh(&other) };
     let writes = decided(&looked, at(DAY)).writes;
     assert_eq!(writes, [(member(), Because::NotTaken), (Write::Binding, Because::NotTaken)]);
 }
 
 #[test]
 fn what_is_good_for_other_hosts_is_signed_again() {
-    let authorities = authorities();
-    let mut looked = fresh(&authorities);
+    let ring = ring();
+    let mut looked = fresh(&ring);
     let (spec, other) = (spec(), name("main-b"));
-    let leaves = signing(&authorities, at(0)).member(&blueprint(&spec), &other).unwrap();
+    let leaves = signing(&ring, at(0)).member(&blueprint(&spec), &other).unwrap();
     looked.members = vec![(name("main-a"), Reading::Known(Some(Ok(leaves))))];
     assert_eq!(decided(&looked, at(DAY)).writes, [(member(), Because::OtherHosts)]);
 }
 
 #[test]
 fn what_is_broken_is_signed_again() {
-    let mut looked = fresh(&authorities());
+    let mut looked = fresh(&ring());
     looked.members = vec![(name("main-a"), Reading::Known(Some(Err(broken("peer.crt")))))];
     let writes = decided(&looked, at(DAY)).writes;
     assert_eq!(writes, [(member(), Because::Broken(broken("peer.crt")))]);
@@ -124,8 +123,8 @@ fn what_is_broken_is_signed_again() {
 
 #[test]
 fn other_members_are_told_to_applications_without_a_new_key() {
-    let authorities = authorities();
-    let (looked, spec) = (fresh(&authorities), spec());
+    let ring = ring();
+    let (looked, spec) = (fresh(&ring), spec());
     let both = [name("main-a"), name("main-b")];
     let wanted = wanted(&blueprint(&spec), &looked, &both, Lifetimes::default(), at(DAY));
     let [(Write::Words(binding), Because::OtherWords)] = wanted.writes.as_slice() else {
@@ -139,14 +138,35 @@ fn other_members_are_told_to_applications_without_a_new_key() {
 
 #[test]
 fn what_ends_with_its_authority_is_not_signed_over_and_over() {
-    let authorities = authorities();
+    let ring = ring();
     let (late, later) = (at(3640 * DAY), at(3649 * DAY));
-    let (spec, mut looked) = (spec(), fresh(&authorities));
+    let (spec, mut looked) = (spec(), fresh(&ring));
     let blueprint = blueprint(&spec);
-    let leaves = signing(&authorities, late).member(&blueprint, &name("main-a")).unwrap();
+    let leaves = signing(&ring, late).member(&blueprint, &name("main-a")).unwrap();
     looked.members = vec![(name("main-a"), Reading::Known(Some(Ok(leaves))))];
     looked.binding = Reading::Unknown;
-    let Wanted { writes, next, old_authorities, .. } = decided(&looked, later);
-    assert_eq!((writes, next, old_authorities), (vec![], None, true));
+    let Wanted { writes, next, .. } = decided(&looked, later);
+    assert_eq!((writes, next), (vec![], None));
     assert_eq!(decided(&looked, at(3651 * DAY)).stuck, Some(Stuck::Expired));
+}
+
+#[test]
+fn where_connections_are_in_the_clear_applications_are_told_so_and_given_no_keys() {
+    let open = cluster(json!({"tls": {"client": {"source": "Disabled"}}}));
+    let blueprint = blueprint(&open);
+    let members = [name("main-a")];
+    let mut looked = fresh(&ring());
+    let decided = |looked: &Looked| {
+        wanted(&blueprint, looked, &members, Lifetimes::default(), at(DAY)).writes
+    };
+    let plain = Binding { words: words(&blueprint, &members), identity: None };
+    assert_eq!(plain.words["uri"], "http://main-client.space.svc:2379");
+    assert_eq!(plain.words["endpoints"], "http://main-a.space.svc:2379");
+    assert_eq!(plain.secret(&blueprint).data.unwrap().len(), 6, "no keys");
+    let written = (Write::Words(Box::new(plain.clone())), Because::OtherWords);
+    assert_eq!(decided(&looked), [written]);
+    looked.binding = Reading::Known(Some((plain.clone(), None)));
+    assert_eq!(decided(&looked), []);
+    looked.binding = Reading::Known(None);
+    assert_eq!(decided(&looked), [(Write::Words(Box::new(plain)), Because::Missing)]);
 }

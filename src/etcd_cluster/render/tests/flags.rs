@@ -1,8 +1,13 @@
 //! What etcd is told.
 
+use std::collections::BTreeSet;
+
 use super::*;
 use crate::api::etcd_version::Release;
+use crate::api::etcd_version::policy::LINES;
+use crate::api::told::Told;
 use crate::etcd_cluster::render::tune::tuning;
+use crate::etcd_cluster::stock::Stock;
 
 fn flags(said: Value) -> Vec<String> {
     let spec = cluster(said);
@@ -64,6 +69,41 @@ fn each_minor_version_is_told_in_its_own_words_to_check_its_data() {
         let new = flags(json!({"version": version}));
         has(&new, "--feature-gates=InitialCorruptCheck=true,CompactHashCheck=true");
         says_nothing_of(&new, "experimental");
+    }
+}
+
+/// What `etcd --help` names, per release; a story compares it with the real programs.
+const KNOWN: [(&str, &str); 3] = [
+    ("3.5.35", include_str!("../../../../tests/etcd_flags/3.5.35.txt")),
+    ("3.6.16", include_str!("../../../../tests/etcd_flags/3.6.16.txt")),
+    ("3.7.3", include_str!("../../../../tests/etcd_flags/3.7.3.txt")),
+];
+
+#[test]
+fn no_release_is_told_what_it_does_not_know() {
+    let newest: Vec<String> = LINES.iter().map(|it| it.newest.to_string()).collect();
+    assert_eq!(
+        newest,
+        KNOWN.map(|(version, _)| version),
+        "record the flags of each newest release"
+    );
+    let off = json!({"source": "Disabled"});
+    for (version, known) in KNOWN {
+        let all = [
+            json!({"version": version, "storage": {"size": "300Mi"}}),
+            json!({"version": version, "tls": {"client": off, "peer": off}}),
+            json!({"version": version, "options": {
+                "quota": "1Gi", "autoCompaction": {"mode": "Revision", "retentionRevisions": 1000},
+                "snapshotCount": 5000, "heartbeatMilliseconds": 200, "electionMilliseconds": 2000,
+            }}),
+        ];
+        let mut told: BTreeSet<String> = all.into_iter().flat_map(flags).collect();
+        told.insert("--initial-cluster-state=new".to_owned());
+        assert!(told.len() > 25, "{told:?}");
+        for flag in told {
+            let name = flag.trim_start_matches("--").split('=').next().unwrap();
+            assert!(known.lines().any(|it| it == name), "etcd {version} does not know {flag}");
+        }
     }
 }
 
@@ -132,6 +172,50 @@ fn connections_in_the_clear_have_no_certificates() {
     has(&one, "--listen-client-urls=http://0.0.0.0:2379");
     has(&one, "--peer-client-cert-auth=true");
     says_nothing_of(&one, "--client-cert-auth");
+}
+
+#[test]
+fn while_it_is_switched_clients_are_taken_in_both_ways_and_members_have_certificates() {
+    use crate::etcd_cluster::doors::found::{Doors, taken_by, way_to};
+    use crate::etcd_cluster::doors::{Open, Scheme};
+    let off = json!({"source": "Disabled"});
+    let (open, closed) =
+        (cluster(json!({"tls": {"client": off, "peer": off}})), cluster(json!({})));
+    let plain = blueprint(&open).pod(&name("main-a"), Told::Return, &[], "").unwrap();
+    assert_eq!((taken_by(&plain), way_to(&plain)), (Some(Open::Only(Scheme::Http)), Scheme::Http));
+    let member = blueprint(&open).member(&name("main-a"), Intent::Join, true);
+    let stock = Stock {
+        cluster: serde_json::from_value(json!({
+            "apiVersion": "etcd.appdelivery.cncf.io/v1", "kind": "EtcdCluster",
+            "metadata": {"name": "main"}, "spec": {},
+        }))
+        .unwrap(),
+        members: vec![member],
+        pods: vec![plain],
+        claims: Vec::new(),
+        services: Vec::new(),
+        budgets: Vec::new(),
+        predecessors: Vec::new(),
+    };
+    let doors = Doors::of(&closed, &stock, jiff::Timestamp::UNIX_EPOCH);
+    let switching = Blueprint { doors: Some(&doors), ..blueprint(&closed) };
+    let flags = switching.flags(&name("main-a"), &[]).unwrap();
+    let hosts = "http://main-a.space.svc:2379,https://main-a.space.svc:2379";
+    for flag in [
+        "--listen-client-urls=http://0.0.0.0:2379,https://0.0.0.0:2379",
+        &format!("--advertise-client-urls={hosts}"),
+        "--listen-peer-urls=http://0.0.0.0:2380",
+        "--initial-advertise-peer-urls=http://main-a.space.svc:2380",
+        "--peer-cert-file=/etc/etcd/tls/peer.crt",
+        "--cert-file=/etc/etcd/tls/server.crt",
+    ] {
+        has(&flags, flag);
+    }
+    let both = switching.pod(&name("main-a"), Told::Return, &[], "").unwrap();
+    assert_eq!((taken_by(&both), way_to(&both)), (Some(Open::Both), Scheme::Https));
+    assert_eq!(switching.client_url(&name("main-a")), "http://main-a.space.svc:2379");
+    // One that comes now cannot be called by those who have no certificates.
+    assert_eq!(switching.peer_url(&name("main-z")), "http://main-z.space.svc:2380");
 }
 
 #[test]

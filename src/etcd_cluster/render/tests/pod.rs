@@ -131,6 +131,21 @@ fn without_certificates_no_secret_is_asked_for() {
 }
 
 #[test]
+fn keys_that_are_not_needed_are_not_in_the_pod() {
+    let off = json!({"source": "Disabled"});
+    for (tls, expected) in [
+        (json!({}), None),
+        (json!({"client": off}), Some(vec!["peer.crt", "peer.key", "peer-ca.crt"])),
+        (json!({"peer": off}), Some(vec!["server.crt", "server.key", "client-ca.crt"])),
+    ] {
+        let volumes = spec(json!({"tls": tls})).volumes.unwrap();
+        let secret = volumes.into_iter().find_map(|it| it.secret).unwrap();
+        let keys = secret.items.map(|all| all.into_iter().map(|it| it.key).collect::<Vec<_>>());
+        assert_eq!(keys, expected.map(|it| it.iter().map(ToString::to_string).collect()), "{tls}");
+    }
+}
+
+#[test]
 fn members_avoid_each_other_unless_the_user_says_where_they_like_to_be() {
     let silent = spec(json!({}));
     assert!(silent.affinity.unwrap().pod_anti_affinity.is_some());

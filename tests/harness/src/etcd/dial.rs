@@ -10,12 +10,13 @@ use kube::ResourceExt;
 const PORT: u16 = 2379;
 const CONNECTED: Duration = Duration::from_secs(1);
 
-/// What a client Secret holds.
+/// What a client Secret says.
 #[derive(Clone)]
-pub(super) struct Access {
-    authority: Vec<u8>,
-    certificate: Vec<u8>,
-    key: Vec<u8>,
+pub(super) enum Access {
+    /// Whoever comes in the clear is taken.
+    Open,
+    /// Whoever shows these is.
+    Shown { authority: Vec<u8>, certificate: Vec<u8>, key: Vec<u8> },
 }
 
 impl Access {
@@ -25,11 +26,19 @@ impl Access {
             let found = found.with_context(|| format!("{} has no {name}", secret.name_any()));
             found.map(|bytes| bytes.0.clone())
         };
-        Ok(Self {
+        if part("uri")?.starts_with(b"http://") {
+            return Ok(Self::Open);
+        }
+        Ok(Self::Shown {
             authority: part("ca.crt")?,
             certificate: part("tls.crt")?,
             key: part("tls.key")?,
         })
+    }
+
+    /// Whether one is used as the other.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        matches!((self, other), (Self::Open, Self::Open) | (Self::Shown { .. }, Self::Shown { .. }))
     }
 }
 
@@ -50,10 +59,10 @@ impl Endpoint {
         let address = address(pod).context("the pod has no address")?.to_owned();
         let mut options = ConnectOptions::new().with_connect_timeout(CONNECTED);
         let mut scheme = "http";
-        if let Some((access, host)) = access {
+        if let Some((Access::Shown { authority, certificate, key }, host)) = access {
             let tls = TlsOptions::new()
-                .ca_certificate(Certificate::from_pem(&access.authority))
-                .identity(Identity::from_pem(&access.certificate, &access.key))
+                .ca_certificate(Certificate::from_pem(authority))
+                .identity(Identity::from_pem(certificate, key))
                 .domain_name(host);
             options = options.with_tls(tls);
             scheme = "https";

@@ -1,0 +1,162 @@
+//! Whether etcd asks for users, whom it knows, and whether root's password is the one in the Secret.
+//! Comes in: a cluster, and lines to its members. Goes out: `Auth`. May touch: `ports`. It chooses nothing. What is as it is
+//! wanted is remembered for a while: the Secret of root's password is not watched, because that would need a right to all.
+//! No password is kept, written down or told.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::Secret;
+
+use super::doors::{Open, Scheme};
+use super::heard::Heard;
+use super::observe::Lines;
+use super::render::Blueprint;
+use super::seen::{Auth, Reading};
+use crate::api::names;
+use crate::ports::call::CallError;
+use crate::ports::etcd::users::{Knock, Password};
+use crate::ports::etcd::{EtcdError, Line};
+use crate::ports::objects::Objects;
+use crate::telemetry::chain;
+
+/// So soon it is seen that root's password was changed in its Secret, or that somebody has switched etcd by hand.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
+/// The same where no users are asked for, and shall not be.
+const SELDOM: Duration = Duration::from_mins(10);
+/// etcd's own words for who may do everything, as a user and as a role.
+pub(crate) const ROOT: &str = "root";
+/// The role that may read and write every key.
+pub(crate) const APPLICATIONS: &str = "quorate-applications";
+/// The key of a Secret under which a password is.
+const KEY: &str = "password";
+/// A user that nobody has, to find out whether anybody is asked.
+const NOBODY: &str = "quorate-nobody";
+
+/// Why nobody knows.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unanswered {
+    /// The Secret could not be read.
+    #[error(transparent)]
+    Secret(CallError),
+    /// etcd did not answer.
+    #[error(transparent)]
+    Etcd(EtcdError),
+}
+
+/// What is remembered of a cluster that is as it is wanted: the Secret that was wanted, and how long it may be so.
+type Remembered = (Option<String>, Timestamp);
+
+/// What is remembered of every cluster, by the uid of its EtcdCluster.
+#[derive(Default)]
+pub(crate) struct Doorkeeper {
+    known: Mutex<BTreeMap<String, Remembered>>,
+}
+
+impl Doorkeeper {
+    /// Whether a cluster asks for users as it should.
+    pub(crate) async fn ask(
+        &self,
+        objects: &Objects,
+        blueprint: &Blueprint<'_>,
+        asked: (&Heard, &Lines),
+        now: Timestamp,
+    ) -> Auth {
+        let (heard, lines) = asked;
+        let Reading::Known(council) = &heard.council else { return Auth::Unknown };
+        let wanted = wanted(blueprint);
+        if self.remembers(blueprint.uid, wanted, now) {
+            return Auth::AsWanted;
+        }
+        let Some(line) = lines.to(&council.spokesman) else { return Auth::Unknown };
+        match look(objects, blueprint, wanted, line).await {
+            Ok(Auth::AsWanted) => {
+                self.remember(blueprint.uid, wanted, now);
+                Auth::AsWanted
+            }
+            Ok(auth) => auth,
+            Err(error) => {
+                let (namespace, cluster) = (blueprint.namespace, blueprint.name);
+                let error = chain(&error);
+                tracing::debug!(namespace, cluster, error, "not known whether users are asked for");
+                Auth::Unknown
+            }
+        }
+    }
+
+    /// Forgets a cluster that is gone, or in which something was changed.
+    pub(crate) fn forget(&self, uid: &str) {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
+    }
+
+    fn remembers(&self, uid: &str, wanted: Option<&str>, now: Timestamp) -> bool {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(uid).is_some_and(|(secret, until)| secret.as_deref() == wanted && now < *until)
+    }
+
+    fn remember(&self, uid: &str, wanted: Option<&str>, now: Timestamp) {
+        let lasts = if wanted.is_some() { LOOK_AGAIN } else { SELDOM };
+        let lasts = SignedDuration::try_from(lasts).unwrap_or(SignedDuration::ZERO);
+        let until = now.saturating_add(lasts).unwrap_or(now);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(uid.to_owned(), (wanted.map(str::to_owned), until));
+    }
+}
+
+/// The Secret of root's password, if users shall be asked for. As long as anybody is taken in the clear nobody could be known
+/// there.
+fn wanted<'a>(blueprint: &Blueprint<'a>) -> Option<&'a str> {
+    let is_closed = blueprint.clients() == Open::Only(Scheme::Https);
+    blueprint.spec.root_secret.as_deref().filter(|_| is_closed)
+}
+
+async fn look(
+    objects: &Objects,
+    blueprint: &Blueprint<'_>,
+    wanted: Option<&str>,
+    line: &Line,
+) -> Result<Auth, Unanswered> {
+    let Some(secret) = wanted else {
+        let nothing = Password(String::new());
+        return match line.knock(NOBODY, &nothing).await.map_err(Unanswered::Etcd)? {
+            Knock::NotAsked => Ok(Auth::AsWanted),
+            Knock::Taken | Knock::Refused => Ok(Auth::Unwanted),
+        };
+    };
+    let found = password(objects, blueprint.namespace, secret).await.map_err(Unanswered::Secret)?;
+    let Some(password) = found else { return Ok(Auth::NoPassword) };
+    match line.knock(ROOT, &password).await.map_err(Unanswered::Etcd)? {
+        Knock::Taken => Ok(Auth::AsWanted),
+        Knock::Refused => Ok(Auth::OtherPassword),
+        Knock::NotAsked if is_prepared(line, blueprint.name).await.map_err(Unanswered::Etcd)? => {
+            Ok(Auth::Prepared)
+        }
+        Knock::NotAsked => Ok(Auth::Unprepared),
+    }
+}
+
+/// Whether everybody is there who must be known: root, the operator itself, and the applications.
+async fn is_prepared(line: &Line, cluster: &str) -> Result<bool, EtcdError> {
+    for user in [ROOT, names::OPERATOR] {
+        let roles = line.roles_of(user).await?.unwrap_or_default();
+        if !roles.iter().any(|it| it == ROOT) {
+            return Ok(false);
+        }
+    }
+    let roles = line.roles_of(&names::client_secret(cluster)).await?;
+    Ok(roles.is_some_and(|it| !it.is_empty()))
+}
+
+/// The password in a Secret; nothing if there is no such Secret, or none in it.
+pub(crate) async fn password(
+    objects: &Objects,
+    namespace: &str,
+    secret: &str,
+) -> Result<Option<Password>, CallError> {
+    let found = objects.get::<Secret>(namespace, secret).await?;
+    let bytes = found.and_then(|it| it.data?.remove(KEY)).map(|it| it.0);
+    let text = bytes.and_then(|it| String::from_utf8(it).ok()).filter(|it| !it.is_empty());
+    Ok(text.map(Password))
+}

@@ -1,0 +1,60 @@
+//! How a door is opened and closed again, one sentence each.
+
+use super::*;
+use Open::{Both, Only};
+use Scheme::{Http, Https};
+
+#[test]
+fn a_new_cluster_is_open_as_it_is_wanted() {
+    for wanted in [Http, Https] {
+        assert_eq!(told_first(wanted, &[]), wanted);
+        assert_eq!(open(wanted, wanted, true, &[]), Only(wanted), "nobody has come in another way");
+    }
+}
+
+#[test]
+fn what_runs_in_another_way_is_told_until_all_can_follow() {
+    for wanted in [Http, Https] {
+        let old = wanted.other();
+        assert_eq!(told_first(wanted, &[Only(old), Both]), old);
+        assert_eq!(open(wanted, old, false, &[Only(old); 3]), Both);
+        assert_eq!(told_next(wanted, old, true, &[Both, Both, Only(old)]), old);
+        assert_eq!(told_next(wanted, old, false, &[Both; 3]), old, "somebody is not well");
+        assert_eq!(told_next(wanted, old, true, &[Both; 3]), wanted);
+    }
+}
+
+#[test]
+fn clients_have_time_to_follow_and_then_the_old_way_ends() {
+    for wanted in [Http, Https] {
+        assert_eq!(open(wanted, wanted, true, &[Both; 3]), Both);
+        assert_eq!(open(wanted, wanted, false, &[Both; 3]), Only(wanted));
+        assert_eq!(open(wanted, wanted, false, &[Only(wanted), Both]), Only(wanted));
+    }
+}
+
+#[test]
+fn a_change_that_is_taken_back_before_anybody_was_told_leaves_nothing_behind() {
+    // Some take both by now; applications were told of the old way long ago.
+    assert_eq!(open(Https, Https, false, &[Both, Only(Https)]), Only(Https));
+    // Applications were told, and shall go back: nobody is cut off on that way, either.
+    assert_eq!(open(Http, Https, true, &[Both, Both]), Both);
+    assert_eq!(open(Http, Https, false, &[Both, Only(Https)]), Both);
+}
+
+#[test]
+fn members_have_certificates_before_the_first_is_called_so_and_until_the_last_is_not() {
+    assert!(needs_keys(Https, [Http, Http]));
+    assert!(needs_keys(Http, [Http, Https]));
+    assert!(!needs_keys(Http, [Http, Http]));
+    assert_eq!(of_newcomer(Https, false), Http);
+    assert_eq!(of_newcomer(Https, true), Https);
+    assert_eq!(of_newcomer(Http, true), Http);
+}
+
+#[test]
+fn a_scheme_is_read_from_a_url_and_from_a_word() {
+    assert_eq!(Scheme::read("https://main-a.space.svc:2380"), Some(Https));
+    assert_eq!(Scheme::read("http"), Some(Http));
+    assert_eq!(Scheme::read("unix://x"), None);
+}

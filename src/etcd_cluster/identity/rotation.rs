@@ -1,0 +1,170 @@
+//! When the authorities of a cluster change their places, and what that waits for.
+//! Comes in: the ring, who runs with which trust, the time, and what members have shown. Goes out: the next turn, or why
+//! not yet. May touch: `pki`; pure. etcd reads whom it trusts only when it starts, so nobody signs whom a member that
+//! runs may not have heard of, and nobody is forgotten whose signature a member may still show.
+#![deny(clippy::disallowed_types, clippy::disallowed_methods)]
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::authorities::Authorities;
+use super::lifetimes::{Lifetimes, after, due};
+use super::ring::{Ring, Stage};
+use crate::etcd_cluster::seen::Name;
+use crate::pki::authority::Certificate;
+
+/// A pod of a member, and whom it was started to trust.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Seat {
+    pub(crate) member: Name,
+    /// The uid of the pod.
+    pub(crate) pod: String,
+    /// The word on it for whom it trusts.
+    pub(crate) trusts: Option<String>,
+}
+
+/// What a member has shown when it was called as by somebody whom the coming authorities signed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Shown {
+    /// It takes that, and shows what is wanted.
+    Well,
+    /// It does not take it: it has not read whom to trust.
+    Refuses,
+    /// It still shows what the others signed.
+    ShowsOther,
+    /// It cannot be reached; why.
+    Silent(String),
+}
+
+/// What members have shown, each that has a pod.
+pub(crate) type Proof = BTreeMap<Name, Shown>;
+
+/// All that the next turn depends on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Facts<'a> {
+    pub(crate) ring: &'a Ring,
+    pub(crate) lifetimes: Lifetimes,
+    pub(crate) now: Timestamp,
+    /// What the user asks for.
+    pub(crate) asked: Option<&'a str>,
+    /// Whether the authorities may change now: the cluster was formed, uses them, and is not to be left alone.
+    pub(crate) may_turn: bool,
+    /// The word for whom a pod trusts that is made now.
+    pub(crate) word: &'a str,
+    /// Every member.
+    pub(crate) members: &'a [Name],
+    /// Every pod.
+    pub(crate) seats: &'a [Seat],
+}
+
+/// What is to be done about the authorities.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Nothing.
+    Rest,
+    /// Others come.
+    Begin,
+    /// Everybody can read now whom to trust and what was signed: the time for that begins.
+    Publish,
+    /// These sign.
+    TakeOver(Box<Authorities>),
+    /// Those before are trusted no more.
+    Drop,
+    /// Members must be called to see what they take and show.
+    Prove,
+    /// Not yet.
+    Wait(Waits),
+}
+
+/// What a turn waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Waits {
+    /// The cluster is to be left alone.
+    Allowed,
+    /// These have not been started since.
+    Started(Vec<Name>),
+    /// Applications, which have until then.
+    Until(Timestamp),
+    /// This one, which does not take or show what it should.
+    Shown(Name, Shown),
+}
+
+/// Authorities that are on their way, and what they wait for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Turning {
+    pub(crate) stage: Stage,
+    pub(crate) waits: Waits,
+}
+
+/// Decides. Without a proof it is asked for when it is needed.
+pub(crate) fn next(facts: &Facts<'_>, proof: Option<&Proof>) -> Next {
+    let stage = &facts.ring.stage;
+    match (stage, facts.may_turn) {
+        (Stage::Still, true) if facts.must_begin() => return Next::Begin,
+        (Stage::Still, _) => return Next::Rest,
+        (Stage::Introduced(_) | Stage::Retiring(_), false) => return Next::Wait(Waits::Allowed),
+        (Stage::Introduced(_) | Stage::Retiring(_), true) => {}
+    }
+    // Every Secret is as it should be, or nobody would have asked: from now on it can be read.
+    let Some(since) = facts.ring.since else { return Next::Publish };
+    let late = facts.late();
+    if !late.is_empty() {
+        return Next::Wait(Waits::Started(late));
+    }
+    let ripe = match stage {
+        Stage::Still | Stage::Introduced(_) => facts.signs_at(since),
+        Stage::Retiring(old) => facts.ends_at(since, old),
+    };
+    if facts.now < ripe {
+        return Next::Wait(Waits::Until(ripe));
+    }
+    let Some(proof) = proof else { return Next::Prove };
+    for seat in facts.seats {
+        match proof.get(&seat.member) {
+            Some(Shown::Well) => {}
+            Some(shown) => return Next::Wait(Waits::Shown(seat.member.clone(), shown.clone())),
+            None => return Next::Prove,
+        }
+    }
+    match stage {
+        Stage::Still => Next::Rest,
+        Stage::Introduced(next) => Next::TakeOver(next.clone()),
+        Stage::Retiring(_) => Next::Drop,
+    }
+}
+
+impl Facts<'_> {
+    fn must_begin(&self) -> bool {
+        let is_asked = self.asked.is_some() && self.asked != self.ring.asked.as_deref();
+        let longer = self.lifetimes.of_authority(self.now).until;
+        let is_old = |it: &&Certificate| due(it, self.now) && longer > it.until;
+        is_asked || self.ring.now.certificates().iter().any(is_old)
+    }
+
+    /// When applications have had their time to hear of the others; but what is about must not end before that.
+    fn signs_at(&self, since: Timestamp) -> Timestamp {
+        let [client, peer] = self.ring.now.certificates();
+        let end = client.until.min(peer.until);
+        let left = Duration::try_from(end.duration_since(since)).unwrap_or_default();
+        after(since, self.lifetimes.overlap.min(left.checked_div(2).unwrap_or_default()))
+    }
+
+    /// When applications have had their time to take up what the new ones signed. Nobody takes what has ended.
+    fn ends_at(&self, since: Timestamp, [client, peer]: &[Certificate; 2]) -> Timestamp {
+        after(since, self.lifetimes.overlap).min(client.until.max(peer.until))
+    }
+
+    /// Who runs without having been told, or does not run: it may be about to.
+    fn late(&self) -> Vec<Name> {
+        let knows = |it: &&Seat| it.trusts.as_deref() == Some(self.word);
+        let has_seat = |name: &&Name| self.seats.iter().any(|it| it.member == **name);
+        let without = self.members.iter().filter(|it| !has_seat(it));
+        let untold = self.seats.iter().filter(|it| !knows(it)).map(|it| &it.member);
+        let mut late: Vec<Name> = without.chain(untold).cloned().collect();
+        late.sort();
+        late.dedup();
+        late
+    }
+}

@@ -1,0 +1,93 @@
+//! One handshake with one member, to see whom it trusts and what it shows.
+//! Comes in: where it is, what to show it, whom to trust. Goes out: how it ended. May touch: the network, within a limit.
+//! Nothing is asked for, and nothing is repeated. It speaks TLS 1.2, in which whoever is called has judged the caller
+//! before the handshake ends; in 1.3 the caller would believe to be let in until it asks for something.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::crypto::ring::default_provider;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
+use rustls::version::TLS12;
+use rustls::{AlertDescription, ClientConfig, RootCertStore};
+use tokio::net::TcpStream;
+use tokio::time;
+use tokio_rustls::TlsConnector;
+
+use super::etcd::Place;
+
+/// What a caller shows, and whom it trusts, all as DER.
+pub(crate) struct Caller<'a> {
+    pub(crate) certificate: &'a [u8],
+    /// As PKCS #8.
+    pub(crate) key: &'a [u8],
+    pub(crate) trusts: Vec<&'a [u8]>,
+}
+
+/// How a handshake ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// Both took what the other showed.
+    Well,
+    /// The member did not take what was shown to it.
+    Refused,
+    /// The caller did not take what the member showed.
+    NotTrusted,
+    /// Neither can be said; why.
+    Unknown(String),
+}
+
+/// Makes one.
+pub(crate) async fn shake(place: &Place, caller: &Caller<'_>, limit: Duration) -> Ended {
+    let Some((connector, name)) = prepared(place, caller) else {
+        return Ended::Unknown("what would be shown cannot be used".to_owned());
+    };
+    let call = async {
+        let stream = TcpStream::connect((place.address, place.port)).await?;
+        connector.connect(name, stream).await
+    };
+    match time::timeout(limit, call).await {
+        Ok(Ok(_)) => Ended::Well,
+        Ok(Err(error)) => ended(&error),
+        Err(_) => Ended::Unknown(format!("no answer within {}ms", limit.as_millis())),
+    }
+}
+
+fn prepared(place: &Place, caller: &Caller<'_>) -> Option<(TlsConnector, ServerName<'static>)> {
+    let Caller { certificate, key, trusts } = caller;
+    let mut roots = RootCertStore::empty();
+    for der in trusts {
+        roots.add(CertificateDer::from(der.to_vec())).ok()?;
+    }
+    let shown = vec![CertificateDer::from(certificate.to_vec())];
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.to_vec()));
+    let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_protocol_versions(&[&TLS12])
+        .ok()?
+        .with_root_certificates(roots)
+        .with_client_auth_cert(shown, key)
+        .ok()?;
+    let name = ServerName::try_from(place.host.clone()).ok()?;
+    Some((TlsConnector::from(Arc::new(config)), name))
+}
+
+/// The kind of a failure is read from its type, never from its words.
+fn ended(error: &io::Error) -> Ended {
+    let said = error.get_ref().and_then(|it| it.downcast_ref::<rustls::Error>());
+    match said {
+        Some(rustls::Error::AlertReceived(
+            AlertDescription::BadCertificate
+            | AlertDescription::CertificateUnknown
+            | AlertDescription::CertificateExpired
+            // Somebody of the same name has another key.
+            | AlertDescription::DecryptError
+            | AlertDescription::UnknownCA,
+        )) => Ended::Refused,
+        Some(rustls::Error::InvalidCertificate(_)) => Ended::NotTrusted,
+        Some(_) | None => Ended::Unknown(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests;
