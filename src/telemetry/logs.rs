@@ -64,6 +64,9 @@ pub(crate) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {
+        if let Some(said) = said(inner) {
+            return format!("{text}: {said}");
+        }
         let words = inner.to_string();
         // Some libraries already repeat the words of their cause.
         if !text.contains(&words) {
@@ -73,6 +76,16 @@ pub(crate) fn chain(error: &dyn Error) -> String {
         cause = inner.source();
     }
     text
+}
+
+/// What the API server said. Its client would tell it twice, the second time with everything around it.
+fn said<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a str> {
+    let error = match error.downcast_ref::<Box<kube::Error>>() {
+        Some(boxed) => boxed,
+        None => error.downcast_ref::<kube::Error>()?,
+    };
+    let kube::Error::Api(status) = error else { return None };
+    Some(status.message.as_str()).filter(|it| !it.is_empty())
 }
 
 #[cfg(test)]
@@ -90,6 +103,20 @@ mod tests {
     #[test]
     fn the_deepest_cause_of_an_error_is_told() {
         assert_eq!(chain(&Outer(Inner)), "failed to read the lease: connection refused");
+    }
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("failed to read the Secret a/b")]
+    struct Call(#[source] Box<kube::Error>);
+
+    #[test]
+    fn what_the_api_server_said_is_told_once_and_alone() {
+        let said = serde_json::json!({
+            "status": "Failure", "code": 403, "reason": "Forbidden", "message": "b is forbidden",
+        });
+        let said: kube::core::Status = serde_json::from_value(said).unwrap();
+        let error = Call(Box::new(kube::Error::Api(said.boxed())));
+        assert_eq!(chain(&error), "failed to read the Secret a/b: b is forbidden");
     }
 
     #[test]
