@@ -26,6 +26,7 @@ use crate::api::names;
 const LIMIT: Duration = Duration::from_secs(10);
 /// Each object of a page that is stored in another version is converted for it.
 const LIST_LIMIT: Duration = Duration::from_mins(1);
+const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 const MIGRATIONS: &str = "/apis/storagemigration.k8s.io/v1/storageversionmigrations";
 
 type Asked = Result<http::Request<Vec<u8>>, kube::core::request::Error>;
@@ -150,6 +151,23 @@ impl StoredPort {
         let tried: PartialObjectMeta = self.write("try", &which.words(), asked).await?;
         drop(tried);
         Ok(())
+    }
+
+    /// Whether the API server would let this process write an object. A webhook's refusal looks like a missing right, and
+    /// only the API server can tell them apart.
+    pub(crate) async fn may_write(&self, which: Which<'_>) -> Result<bool, CallError> {
+        let body = json!({
+            "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+            "spec": { "resourceAttributes": {
+                "verb": "patch", "group": which.kind.group, "resource": which.kind.plural(),
+                "namespace": which.namespace, "name": which.name,
+            } },
+        });
+        let asked =
+            Request::new(REVIEWS).create(&PostParams::default(), body.to_string().into_bytes());
+        let what = format!("for the right to write {}", which.words());
+        let answer: Value = about("ask", &what).answer(self.text(asked)).await?;
+        Ok(answer.pointer("/status/allowed").and_then(Value::as_bool).unwrap_or(false))
     }
 
     /// Leaves the storage version alone in `storedVersions` of exactly the definition that was read.

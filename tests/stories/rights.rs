@@ -231,6 +231,10 @@ fn compare(story: &Story, mark: audit::Mark, granted: &BTreeSet<Right>) -> Resul
             "" => target.resource.clone(),
             sub => format!("{}/{sub}", target.resource),
         };
+        // Everybody may ask what they may do.
+        if resource == "selfsubjectaccessreviews" {
+            continue;
+        }
         let right = (call.verb.clone(), target.api_group.clone(), resource);
         // Between two ways the old replica may still try what it was just denied.
         ensure!(

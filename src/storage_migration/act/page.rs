@@ -105,8 +105,7 @@ impl Acting<'_> {
     async fn store(&self, record: &Record, listed: &Listed) -> Fate {
         let nothing =
             json!({ "metadata": { "uid": listed.uid, "resourceVersion": listed.version } });
-        let answer = answer(self.outlook.port.merge(which(self.kind, listed), &nothing).await);
-        if let Some(fate) = fate(listed, answer) {
+        if let Some(fate) = fate(listed, self.write(listed, &nothing).await) {
             return fate;
         }
         match self.outlook.port.metadata(which(self.kind, listed)).await {
@@ -115,6 +114,22 @@ impl Acting<'_> {
                 fate_in_conflict(listed, record.threshold, found.as_ref())
             }
             Err(error) => Fate::Unknown(chain(&error)),
+        }
+    }
+
+    /// Writes an object. The rights in a namespace come with the leader, a moment after it begins: only who is refused
+    /// although it has them was refused for the object's sake.
+    async fn write(&self, listed: &Listed, patch: &Value) -> Answer {
+        let which = which(self.kind, listed);
+        let first = answer(self.outlook.port.merge(which, patch).await);
+        let Answer::Refused(_) = &first else { return first };
+        match self.outlook.port.may_write(which).await {
+            Ok(true) => answer(self.outlook.port.merge(which, patch).await),
+            Ok(false) => {
+                let place = &listed.namespace;
+                Answer::Unknown(format!("the operator may not write in the namespace {place}"))
+            }
+            Err(error) => Answer::Unknown(chain(&error)),
         }
     }
 
@@ -139,8 +154,7 @@ impl Acting<'_> {
                 "resourceVersion": text("/metadata/resourceVersion"),
                 "managedFields": owners,
             } });
-            let answer = answer(self.outlook.port.merge(which(self.kind, listed), &patch).await);
-            if let Some(fate) = fate(listed, answer) {
+            if let Some(fate) = fate(listed, self.write(listed, &patch).await) {
                 return fate;
             }
         }
