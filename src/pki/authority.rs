@@ -105,6 +105,12 @@ impl Certificate {
         self.from <= now && now < self.until
     }
 
+    /// Whose it is, in the bytes in which others name it.
+    pub(crate) fn subject(&self) -> Vec<u8> {
+        let read = X509Certificate::from_der(&self.der);
+        read.map(|(_, it)| it.subject().as_raw().to_vec()).unwrap_or_default()
+    }
+
     /// The certificate as PEM.
     pub(crate) fn pem(&self) -> String {
         pem("CERTIFICATE", &self.der)

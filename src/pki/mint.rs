@@ -16,6 +16,8 @@ use super::authority::{Authority, Certificate, PrivateKey, Unfit};
 pub(crate) use super::leaf::Signed;
 
 const SERIAL_BYTES: usize = 16;
+/// The attribute `serialNumber` of a name.
+const SERIAL_NUMBER: [u64; 4] = [2, 5, 4, 5];
 
 /// Why nothing was made. It tells nothing of any key.
 #[derive(Debug, thiserror::Error)]
@@ -78,10 +80,14 @@ impl Purpose {
     }
 }
 
-/// A new authority, with a name for people.
+/// A new authority, with a name for people, and a number in it: two of the same name can be told apart by whoever is
+/// asked for one of them.
 pub(crate) fn authority(name: &str, life: Life) -> Result<Authority, Unmade> {
     let key = new_key()?;
     let mut params = params(name, life)?;
+    let number = u128::from_be_bytes(serial()?);
+    let kind = DnType::CustomDnType(SERIAL_NUMBER.to_vec());
+    params.distinguished_name.push(kind, format!("{number:032x}"));
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
     let made = params.self_signed(&key).map_err(Unmade::Certificate)?;
@@ -114,7 +120,7 @@ fn params(name: &str, life: Life) -> Result<CertificateParams, Unmade> {
     let mut params = CertificateParams::default();
     params.not_before = date(from)?;
     params.not_after = date(until)?;
-    params.serial_number = Some(serial()?);
+    params.serial_number = Some(SerialNumber::from_slice(&serial()?));
     params.distinguished_name = DistinguishedName::new();
     params.distinguished_name.push(DnType::CommonName, short(name));
     Ok(params)
@@ -130,14 +136,14 @@ fn new_key() -> Result<KeyPair, Unmade> {
 }
 
 /// Random, so that two authorities of the same name can be told apart, and positive.
-fn serial() -> Result<SerialNumber, Unmade> {
+fn serial() -> Result<[u8; SERIAL_BYTES], Unmade> {
     let mut bytes = [0; SERIAL_BYTES];
     let random = default_provider().secure_random;
     random.fill(&mut bytes).or(Err(Unmade::Random))?;
     if let Some(first) = bytes.first_mut() {
         *first = *first & 0x7f | 0x40;
     }
-    Ok(SerialNumber::from_slice(&bytes))
+    Ok(bytes)
 }
 
 fn date(time: Timestamp) -> Result<OffsetDateTime, Unmade> {

@@ -4,13 +4,15 @@
 //! before the handshake ends; in 1.3 the caller would believe to be let in until it asks for something.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use rustls::client::ResolvesClientCert;
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
+use rustls::sign::CertifiedKey;
 use rustls::version::TLS12;
-use rustls::{AlertDescription, ClientConfig, RootCertStore};
+use rustls::{AlertDescription, ClientConfig, RootCertStore, SignatureScheme};
 use tokio::net::TcpStream;
 use tokio::time;
 use tokio_rustls::TlsConnector;
@@ -29,7 +31,10 @@ pub(crate) struct Caller<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
     /// Both took what the other showed.
-    Well,
+    Well {
+        /// The names of those whom the member trusts: who is called says whose certificates it asks for.
+        asks_for: Vec<Vec<u8>>,
+    },
     /// The member did not take what was shown to it.
     Refused,
     /// The caller did not take what the member showed.
@@ -40,7 +45,7 @@ pub(crate) enum Ended {
 
 /// Makes one.
 pub(crate) async fn shake(place: &Place, caller: &Caller<'_>, limit: Duration) -> Ended {
-    let Some((connector, name)) = prepared(place, caller) else {
+    let Some((connector, name, shows)) = prepared(place, caller) else {
         return Ended::Unknown("what would be shown cannot be used".to_owned());
     };
     let call = async {
@@ -48,28 +53,58 @@ pub(crate) async fn shake(place: &Place, caller: &Caller<'_>, limit: Duration) -
         connector.connect(name, stream).await
     };
     match time::timeout(limit, call).await {
-        Ok(Ok(_)) => Ended::Well,
+        Ok(Ok(_)) => Ended::Well { asks_for: shows.asked_for() },
         Ok(Err(error)) => ended(&error),
         Err(_) => Ended::Unknown(format!("no answer within {}ms", limit.as_millis())),
     }
 }
 
-fn prepared(place: &Place, caller: &Caller<'_>) -> Option<(TlsConnector, ServerName<'static>)> {
+/// Shows one certificate to whoever asks, and remembers whose was asked for.
+#[derive(Debug)]
+struct Shows {
+    pair: Arc<CertifiedKey>,
+    asked_for: Mutex<Vec<Vec<u8>>>,
+}
+
+impl Shows {
+    fn asked_for(&self) -> Vec<Vec<u8>> {
+        self.asked_for.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl ResolvesClientCert for Shows {
+    fn resolve(&self, asked_for: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        let names = asked_for.iter().map(|it| it.to_vec()).collect();
+        *self.asked_for.lock().unwrap_or_else(PoisonError::into_inner) = names;
+        Some(self.pair.clone())
+    }
+
+    fn has_certs(&self) -> bool {
+        true
+    }
+}
+
+type Prepared = (TlsConnector, ServerName<'static>, Arc<Shows>);
+
+fn prepared(place: &Place, caller: &Caller<'_>) -> Option<Prepared> {
     let Caller { certificate, key, trusts } = caller;
     let mut roots = RootCertStore::empty();
     for der in trusts {
         roots.add(CertificateDer::from(der.to_vec())).ok()?;
     }
-    let shown = vec![CertificateDer::from(certificate.to_vec())];
+    let chain = vec![CertificateDer::from(certificate.to_vec())];
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.to_vec()));
-    let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
+    let provider = default_provider();
+    let key = provider.key_provider.load_private_key(key).ok()?;
+    let pair = Arc::new(CertifiedKey::new(chain, key));
+    let shows = Arc::new(Shows { pair, asked_for: Mutex::default() });
+    let config = ClientConfig::builder_with_provider(Arc::new(provider))
         .with_protocol_versions(&[&TLS12])
         .ok()?
         .with_root_certificates(roots)
-        .with_client_auth_cert(shown, key)
-        .ok()?;
+        .with_client_cert_resolver(shows.clone());
     let name = ServerName::try_from(place.host.clone()).ok()?;
-    Some((TlsConnector::from(Arc::new(config)), name))
+    Some((TlsConnector::from(Arc::new(config)), name, shows))
 }
 
 /// The kind of a failure is read from its type, never from its words.

@@ -29,6 +29,10 @@ pub(crate) const NEXT_PEER: Pair = Pair { certificate: "next-peer.crt", key: "ne
 pub(crate) const OLD_CLIENT: &str = "old-client.crt";
 /// What signed for members before.
 pub(crate) const OLD_PEER: &str = "old-peer.crt";
+/// What signed for clients once, and is not to be trusted any more by anybody.
+pub(crate) const DROPPED_CLIENT: &str = "dropped-client.crt";
+/// What signed for members once.
+pub(crate) const DROPPED_PEER: &str = "dropped-peer.crt";
 /// Since when everybody can read what came of the last turn.
 pub(crate) const SINCE: &str = "since";
 /// What was asked for last that has been begun.

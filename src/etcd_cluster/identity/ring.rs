@@ -1,14 +1,15 @@
 //! The authorities of a cluster while others take their place: who signs, who will, and who did.
 //!
 //! ```text
-//!   Still --begin--> Introduced(next) --take over--> Retiring(old) --drop--> Still
-//!   signs: now       now                             next              next
-//!   trusted: now     now, next                       next, now         next
+//!   Still --begin--> Introduced(next) --take over--> Retiring(old) --drop--> Dropped(old) --forget--> Still
+//!   signs: now       now                             next                    next                     next
+//!   trusted: now     now, next                       next, now               next                     next
 //! ```
 //!
 //! Comes in: a Secret that anyone may have written to. Goes out: the ring, and each turn as one write.
 //! May touch: `pki`, the blueprint, Kubernetes' own types; pure. All of it is in one Secret, so a turn is made or it is
-//! not. Whom to trust is the same before and after a take-over: nobody has to hear of it in time.
+//! not. Whom to trust is the same before and after a take-over: nobody has to hear of it in time. Who was dropped is
+//! remembered until no member trusts it any more.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use jiff::Timestamp;
@@ -18,10 +19,18 @@ use kube::ResourceExt;
 use serde_json::{Map, Value, json};
 
 use super::authorities::{Authorities, Place};
-use super::keys::{ASKED, Broken, NEXT_CLIENT, OLD_CLIENT, OLD_PEER, SINCE, entry, has, one, text};
+use super::keys::{
+    ASKED, Broken, DROPPED_CLIENT, DROPPED_PEER, NEXT_CLIENT, OLD_CLIENT, OLD_PEER, SINCE, entry,
+    has, one, text,
+};
 use crate::api::names;
 use crate::etcd_cluster::render::Blueprint;
 use crate::pki::authority::Certificate;
+
+/// Those who signed before, while they are trusted.
+const OLD: [&str; 2] = [OLD_CLIENT, OLD_PEER];
+/// And afterwards.
+const DROPPED: [&str; 2] = [DROPPED_CLIENT, DROPPED_PEER];
 
 /// The authorities of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +54,8 @@ pub(crate) enum Stage {
     Introduced(Box<Authorities>),
     /// Those who signed before, for clients and for members, are trusted as long as what they signed is about.
     Retiring([Certificate; 2]),
+    /// Those who signed before are not to be trusted any more, and members may not have been started since.
+    Dropped([Certificate; 2]),
 }
 
 /// One step of that.
@@ -57,8 +68,10 @@ pub(crate) enum Turn {
     Publish,
     /// They sign from now on.
     TakeOver(Box<Authorities>),
-    /// Those who signed before are trusted no more.
+    /// Those who signed before are not to be trusted any more.
     Drop,
+    /// No member trusts them.
+    Forget,
 }
 
 impl Turn {
@@ -68,6 +81,7 @@ impl Turn {
             Self::Begin(..) => Some("AuthoritiesIntroduced"),
             Self::TakeOver(_) => Some("AuthoritiesTookOver"),
             Self::Drop => Some("AuthoritiesDropped"),
+            Self::Forget => Some("AuthoritiesGone"),
             Self::Publish => None,
         }
     }
@@ -78,7 +92,10 @@ impl Turn {
             Self::Begin(..) => "New certificate authorities are trusted beside those that sign.",
             Self::Publish => "Every Secret says so.",
             Self::TakeOver(_) => "The new certificate authorities sign.",
-            Self::Drop => "The old certificate authorities are trusted no more.",
+            Self::Drop => {
+                "Nobody needs the old certificate authorities any more; members are started without them."
+            }
+            Self::Forget => "No member trusts the old certificate authorities any more.",
         }
     }
 }
@@ -95,6 +112,8 @@ impl Ring {
             Stage::Introduced(Box::new(Authorities::read(secret, Place::Next)?))
         } else if has(secret, OLD_CLIENT) {
             Stage::Retiring([one(secret, OLD_CLIENT)?, one(secret, OLD_PEER)?])
+        } else if has(secret, DROPPED_CLIENT) {
+            Stage::Dropped([one(secret, DROPPED_CLIENT)?, one(secret, DROPPED_PEER)?])
         } else {
             Stage::Still
         };
@@ -112,7 +131,8 @@ impl Ring {
         let (next, old) = match stage {
             Stage::Still => (Vec::new(), Vec::new()),
             Stage::Introduced(next) => (next.written(Place::Next), Vec::new()),
-            Stage::Retiring(old) => (Vec::new(), retired(old)),
+            Stage::Retiring(old) => (Vec::new(), written(OLD, old)),
+            Stage::Dropped(old) => (Vec::new(), written(DROPPED, old)),
         };
         let since = since.map(|it| entry(SINCE, it.to_string()));
         let asked = asked.as_ref().map(|it| entry(ASKED, it.as_str()));
@@ -143,16 +163,19 @@ impl Ring {
             Turn::TakeOver(next) => {
                 write(next.written(Place::Now));
                 let [client, peer] = self.now.certificates();
-                write(retired(&[client.clone(), peer.clone()]));
+                write(written(OLD, &[client.clone(), peer.clone()]));
                 for pair in Place::Next.keys() {
                     data.insert(pair.certificate.to_owned(), Value::Null);
                     data.insert(pair.key.to_owned(), Value::Null);
                 }
             }
             Turn::Drop => {
-                data.insert(OLD_CLIENT.to_owned(), Value::Null);
-                data.insert(OLD_PEER.to_owned(), Value::Null);
+                if let Stage::Retiring(old) = &self.stage {
+                    write(written(DROPPED, old));
+                }
+                data.extend(OLD.map(|key| (key.to_owned(), Value::Null)));
             }
+            Turn::Forget => data.extend(DROPPED.map(|key| (key.to_owned(), Value::Null))),
         }
         if *turn != Turn::Publish && has(held, SINCE) {
             data.insert(SINCE.to_owned(), Value::Null);
@@ -178,7 +201,7 @@ impl Ring {
         side: impl Fn([&'a Certificate; 2]) -> &'a Certificate,
     ) -> Vec<Certificate> {
         let other = match &self.stage {
-            Stage::Still => None,
+            Stage::Still | Stage::Dropped(_) => None,
             Stage::Introduced(next) => Some(side(next.certificates())),
             Stage::Retiring([client, peer]) => Some(side([client, peer])),
         };
@@ -189,6 +212,6 @@ impl Ring {
     }
 }
 
-fn retired([client, peer]: &[Certificate; 2]) -> Vec<(String, ByteString)> {
-    vec![entry(OLD_CLIENT, client.pem()), entry(OLD_PEER, peer.pem())]
+fn written(keys: [&str; 2], certificates: &[Certificate; 2]) -> Vec<(String, ByteString)> {
+    keys.into_iter().zip(certificates).map(|(key, it)| entry(key, it.pem())).collect()
 }

@@ -1,7 +1,8 @@
 //! When the authorities of a cluster change their places, and what that waits for.
 //! Comes in: the ring, who runs with which trust, the time, and what members have shown. Goes out: the next turn, or why
 //! not yet. May touch: `pki`; pure. etcd reads whom it trusts only when it starts, so nobody signs whom a member that
-//! runs may not have heard of, and nobody is forgotten whose signature a member may still show.
+//! runs may not have heard of, nobody is dropped whose signature a member may still show, and whoever was dropped is
+//! remembered until every member has shown that it asks for others.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::collections::BTreeMap;
@@ -34,6 +35,8 @@ pub(crate) enum Shown {
     Refuses,
     /// It still shows what the others signed.
     ShowsOther,
+    /// It still trusts somebody who was dropped.
+    StillTrusts,
     /// It cannot be reached; why.
     Silent(String),
 }
@@ -70,8 +73,10 @@ pub(crate) enum Next {
     Publish,
     /// These sign.
     TakeOver(Box<Authorities>),
-    /// Those before are trusted no more.
+    /// Those before are not to be trusted any more.
     Drop,
+    /// Nobody trusts them any more.
+    Forget,
     /// Members must be called to see what they take and show.
     Prove,
     /// Not yet.
@@ -104,8 +109,10 @@ pub(crate) fn next(facts: &Facts<'_>, proof: Option<&Proof>) -> Next {
     match (stage, facts.may_turn) {
         (Stage::Still, true) if facts.must_begin() => return Next::Begin,
         (Stage::Still, _) => return Next::Rest,
-        (Stage::Introduced(_) | Stage::Retiring(_), false) => return Next::Wait(Waits::Allowed),
-        (Stage::Introduced(_) | Stage::Retiring(_), true) => {}
+        (Stage::Introduced(_) | Stage::Retiring(_) | Stage::Dropped(_), false) => {
+            return Next::Wait(Waits::Allowed);
+        }
+        (Stage::Introduced(_) | Stage::Retiring(_) | Stage::Dropped(_), true) => {}
     }
     // Every Secret is as it should be, or nobody would have asked: from now on it can be read.
     let Some(since) = facts.ring.since else { return Next::Publish };
@@ -114,8 +121,10 @@ pub(crate) fn next(facts: &Facts<'_>, proof: Option<&Proof>) -> Next {
         return Next::Wait(Waits::Started(late));
     }
     let ripe = match stage {
-        Stage::Still | Stage::Introduced(_) => facts.signs_at(since),
+        Stage::Introduced(_) => facts.signs_at(since),
         Stage::Retiring(old) => facts.ends_at(since, old),
+        // Applications have nothing to do with it any more.
+        Stage::Still | Stage::Dropped(_) => since,
     };
     if facts.now < ripe {
         return Next::Wait(Waits::Until(ripe));
@@ -132,6 +141,7 @@ pub(crate) fn next(facts: &Facts<'_>, proof: Option<&Proof>) -> Next {
         Stage::Still => Next::Rest,
         Stage::Introduced(next) => Next::TakeOver(next.clone()),
         Stage::Retiring(_) => Next::Drop,
+        Stage::Dropped(_) => Next::Forget,
     }
 }
 

@@ -1,4 +1,4 @@
-//! Calls every member to see whether it takes what the coming authorities sign, and what it shows.
+//! Calls every member to see whether it takes what the coming authorities sign, what it shows, and whom else it trusts.
 //! Comes in: the ring, and where members are. Goes out: what each has shown. May touch: `ports`.
 //! The word on a pod says whom it was made to trust, and a kubelet may have given it an older Secret: only a handshake
 //! knows. Both ports are called, each as somebody of its own authority.
@@ -28,6 +28,8 @@ struct Door {
     port: u16,
     shown: Signed,
     trusts: Vec<Certificate>,
+    /// Whom a member must not trust any more.
+    dropped: Option<Certificate>,
 }
 
 /// Calls everybody who has an address.
@@ -50,18 +52,28 @@ fn doors(sides: Sides, signing: &Signing<'_>) -> Result<Vec<Door>, Unmade> {
     // Before they sign, members still show what the others signed. Afterwards that would not do.
     let (coming, everybody) = match stage {
         Stage::Introduced(next) => (&**next, true),
-        Stage::Still | Stage::Retiring(_) => (now, false),
+        Stage::Still | Stage::Retiring(_) | Stage::Dropped(_) => (now, false),
+    };
+    let [for_clients, for_peers] = match stage {
+        Stage::Dropped(old) => old.clone().map(Some),
+        Stage::Still | Stage::Introduced(_) | Stage::Retiring(_) => [None, None],
     };
     let mut doors = Vec::new();
     let all = [
-        (sides.client, names::ETCD_CLIENT_PORT, &coming.client, signing.ring.for_clients()),
-        (sides.peer, names::ETCD_PEER_PORT, &coming.peer, signing.ring.for_peers()),
+        (
+            sides.client,
+            names::ETCD_CLIENT_PORT,
+            &coming.client,
+            signing.ring.for_clients(),
+            for_clients,
+        ),
+        (sides.peer, names::ETCD_PEER_PORT, &coming.peer, signing.ring.for_peers(), for_peers),
     ];
-    for (protected, port, authority, trusted) in all {
+    for (protected, port, authority, trusted, dropped) in all {
         if protected {
             let alone = vec![authority.certificate.clone()];
             let trusts = if everybody { trusted } else { alone };
-            doors.push(Door { port, shown: signing.caller(authority)?, trusts });
+            doors.push(Door { port, shown: signing.caller(authority)?, trusts, dropped });
         }
     }
     Ok(doors)
@@ -71,7 +83,7 @@ async fn one(seated: &Seated, doors: &[Door]) -> Shown {
     let Some(place) = &seated.place else {
         return Shown::Silent("it has no address".to_owned());
     };
-    for Door { port, shown, trusts } in doors {
+    for Door { port, shown, trusts, dropped } in doors {
         let place = Place { port: *port, ..place.clone() };
         let caller = Caller {
             certificate: &shown.certificate.der,
@@ -79,7 +91,12 @@ async fn one(seated: &Seated, doors: &[Door]) -> Shown {
             trusts: trusts.iter().map(|it| it.der.as_slice()).collect(),
         };
         match shake(&place, &caller, LIMIT).await {
-            Ended::Well => {}
+            Ended::Well { asks_for } => {
+                let name = dropped.as_ref().map(Certificate::subject);
+                if name.is_some_and(|it| asks_for.contains(&it)) {
+                    return Shown::StillTrusts;
+                }
+            }
             Ended::Refused => return Shown::Refuses,
             Ended::NotTrusted => return Shown::ShowsOther,
             Ended::Unknown(why) => return Shown::Silent(format!("port {port}: {why}")),

@@ -66,6 +66,7 @@ impl Keyring {
             Next::Publish => Turn::Publish,
             Next::TakeOver(next) => Turn::TakeOver(next),
             Next::Drop => Turn::Drop,
+            Next::Forget => Turn::Forget,
         };
         let Blueprint { name, namespace, .. } = *circle.blueprint;
         let patch = ring.turned(&turn, held, now);
@@ -114,10 +115,13 @@ impl Keyring {
     }
 }
 
-/// The pods of those who do not take what the coming authorities sign, although they were made to.
+/// The pods of those who trust others than they were made to.
 fn lacking_in(proof: &Proof, seats: &[Seat]) -> BTreeSet<String> {
-    let refuses = |it: &&Seat| proof.get(&it.member) == Some(&Shown::Refuses);
-    seats.iter().filter(refuses).map(|it| it.pod.clone()).collect()
+    let trusts_others = |it: &&Seat| match proof.get(&it.member) {
+        Some(Shown::Refuses | Shown::StillTrusts) => true,
+        Some(Shown::Well | Shown::ShowsOther | Shown::Silent(_)) | None => false,
+    };
+    seats.iter().filter(trusts_others).map(|it| it.pod.clone()).collect()
 }
 
 /// When to look again, whatever else is due.

@@ -12,6 +12,7 @@ pub(super) const fn reason(turning: &Turning) -> &'static str {
         Stage::Still => "Valid",
         Stage::Introduced(_) => "AuthoritiesIntroduced",
         Stage::Retiring(_) => "AuthoritiesRetiring",
+        Stage::Dropped(_) => "AuthoritiesDropped",
     }
 }
 
@@ -25,6 +26,10 @@ pub(super) fn words(turning: &Turning) -> String {
         Stage::Retiring(_) => (
             "New certificate authorities sign, and the old ones are still trusted",
             "the old ones are dropped",
+        ),
+        Stage::Dropped(_) => (
+            "Nobody needs the old certificate authorities any more, and members are started without them",
+            "that is over",
         ),
     };
     let waits = match &turning.waits {
@@ -47,6 +52,9 @@ fn needed(shown: &Shown) -> String {
         Shown::Refuses => "was started anew: it does not take what the new ones sign".to_owned(),
         Shown::ShowsOther => {
             "shows what the new ones signed, which its node hands to it within minutes".to_owned()
+        }
+        Shown::StillTrusts => {
+            "was started anew: it still takes what the old ones signed".to_owned()
         }
         Shown::Silent(why) => format!("can be called by the operator ({why})"),
     }

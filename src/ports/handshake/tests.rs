@@ -1,12 +1,13 @@
 //! Real handshakes on this machine, one sentence each.
 
 use super::*;
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
 use rustls::ServerConfig;
 use rustls::server::WebPkiClientVerifier;
 use std::net::{IpAddr, Ipv4Addr};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
+use x509_parser::prelude::{FromDer, X509Certificate};
 
 const HOST: &str = "main-a.space.svc";
 const SOON: Duration = Duration::from_secs(20);
@@ -22,13 +23,18 @@ struct Pair {
 }
 
 impl Authority {
-    fn new() -> Self {
+    fn new(name: &str) -> Self {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.distinguished_name.push(DnType::CommonName, name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
         let der = params.self_signed(&key).unwrap().der().to_vec();
         Self { der, issuer: Issuer::new(params, key) }
+    }
+
+    fn subject(&self) -> Vec<u8> {
+        X509Certificate::from_der(&self.der).unwrap().1.subject().as_raw().to_vec()
     }
 
     fn sign(&self) -> Pair {
@@ -74,11 +80,14 @@ async fn called(place: &Place, shows: &Pair, trusts: &[&Authority]) -> Ended {
 
 #[tokio::test]
 async fn both_must_take_what_the_other_shows() {
-    let (old, new) = (Authority::new(), Authority::new());
+    let (old, new) = (Authority::new("old"), Authority::new("new"));
+    let well = |asked: &[&Authority]| Ended::Well {
+        asks_for: asked.iter().map(|it| it.subject()).collect(),
+    };
     for (shows, trusts, expected) in [
-        (&old, vec![&old, &new], Ended::Well),
+        (&old, vec![&old, &new], well(&[&old, &new])),
         (&old, vec![&old], Ended::Refused),
-        (&new, vec![&new], Ended::Well),
+        (&new, vec![&new], well(&[&new])),
     ] {
         let place = member(shows, &trusts).await;
         assert_eq!(called(&place, &new.sign(), &[&old, &new]).await, expected);
@@ -89,7 +98,7 @@ async fn both_must_take_what_the_other_shows() {
 
 #[tokio::test]
 async fn who_is_called_by_another_name_is_not_trusted() {
-    let authority = Authority::new();
+    let authority = Authority::new("one");
     let place = member(&authority, &[&authority]).await;
     let place = Place { host: "main-b.space.svc".to_owned(), ..place };
     let ended = called(&place, &authority.sign(), &[&authority]).await;
@@ -98,7 +107,7 @@ async fn who_is_called_by_another_name_is_not_trusted() {
 
 #[tokio::test]
 async fn nobody_there_says_nothing_about_anybody() {
-    let authority = Authority::new();
+    let authority = Authority::new("one");
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
     drop(listener);

@@ -49,6 +49,7 @@ async fn rotated(story: &Story) -> Result<()> {
             for (key, reason) in [
                 ("next-client.crt", "AuthoritiesIntroduced"),
                 ("old-client.crt", "AuthoritiesRetiring"),
+                ("dropped-client.crt", "AuthoritiesDropped"),
             ] {
                 reached(story, &cluster, &format!("{key} to be there"), |it| part(it, key).is_ok())
                     .await?;
@@ -57,10 +58,12 @@ async fn rotated(story: &Story) -> Result<()> {
                 says(story, &cluster, reason).await?;
             }
             let is_over = |it: &Secret| {
-                ["next-client.crt", "old-client.crt"].iter().all(|key| part(it, key).is_err())
+                let keys = ["next-client.crt", "old-client.crt", "dropped-client.crt"];
+                keys.iter().all(|key| part(it, key).is_err())
             };
             reached(story, &cluster, "the old authorities to be gone", is_over).await?;
-            die(story).await?;
+            trust_only(story, &cluster, &old, &old_application).await?;
+            says(story, &cluster, "Valid").await?;
             cluster.is_updated(story, 3, PATIENCE).await
         };
         tokio::select! {
@@ -71,7 +74,6 @@ async fn rotated(story: &Story) -> Result<()> {
         writes_go_on(story, witnesses).await
     })
     .await?;
-    trust_only(story, &cluster, &old, &old_application).await?;
     rolled_out(story).await
 }
 

@@ -102,7 +102,10 @@ fn a_whole_rotation_is_read_as_it_was_written() {
     let [client, peer] = first.now.certificates();
     assert_eq!(taken.stage, Stage::Retiring([client.clone(), peer.clone()]));
     assert_eq!((&taken.now, taken.since), (&second, None));
-    let done = turned(&taken, &Turn::Drop, at(3 * DAY));
+    let dropped = turned(&taken, &Turn::Drop, at(3 * DAY));
+    assert_eq!(dropped.stage, Stage::Dropped([client.clone(), peer.clone()]));
+    assert_eq!((&dropped.now, dropped.since), (&second, None));
+    let done = turned(&dropped, &Turn::Forget, at(4 * DAY));
     assert_eq!((&done.stage, &done.now), (&Stage::Still, &second));
     let spec = spec();
     let data = done.secret(&blueprint(&spec)).data.unwrap();
@@ -117,7 +120,7 @@ fn whom_to_trust_does_not_change_when_the_new_ones_take_over() {
         &begun,
         &Turn::TakeOver(match &begun.stage {
             Stage::Introduced(next) => next.clone(),
-            Stage::Still | Stage::Retiring(_) => panic!("{begun:?}"),
+            Stage::Still | Stage::Retiring(_) | Stage::Dropped(_) => panic!("{begun:?}"),
         }),
         at(DAY),
     );
@@ -128,6 +131,8 @@ fn whom_to_trust_does_not_change_when_the_new_ones_take_over() {
     let done = turned(&again, &Turn::Drop, at(2 * DAY));
     assert_ne!(Trust::of(BOTH, &again).word, Trust::of(BOTH, &done).word);
     assert_ne!(Trust::of(BOTH, &ring()).word, Trust::of(BOTH, &done).word);
+    let forgotten = turned(&done, &Turn::Forget, at(3 * DAY));
+    assert_eq!(Trust::of(BOTH, &done).word, Trust::of(BOTH, &forgotten).word);
 }
 
 #[test]
@@ -212,8 +217,24 @@ fn the_time_of_applications_begins_when_they_can_read_it() {
 }
 
 #[test]
+fn who_was_dropped_is_remembered_until_every_member_has_shown_that_it_trusts_others() {
+    let ring = turned(&retiring(at(0)), &Turn::Drop, at(3 * DAY));
+    assert_eq!(Case::of(ring.clone(), at(3 * DAY)).next(), Next::Publish);
+    let ring = turned(&ring, &Turn::Publish, at(3 * DAY));
+    let mut untold = Case::of(ring.clone(), at(3 * DAY));
+    untold.seats[0].trusts = Some("both".to_owned());
+    assert_eq!(untold.next(), Next::Wait(Waits::Started(vec![name("main-a")])));
+    let case = || Case::of(ring.clone(), at(3 * DAY));
+    assert_eq!(case().next(), Next::Prove, "applications are not waited for");
+    let waits = Waits::Shown(name("main-b"), Shown::StillTrusts);
+    assert_eq!(case().shown(Shown::Well, Shown::StillTrusts).next(), Next::Wait(waits));
+    assert_eq!(case().shown(Shown::Well, Shown::Well).next(), Next::Forget);
+}
+
+#[test]
 fn a_cluster_that_is_left_alone_stays_where_it_is() {
-    for ring in [introduced(at(0)), retiring(at(0))] {
+    let dropped = turned(&retiring(at(0)), &Turn::Drop, at(3 * DAY));
+    for ring in [introduced(at(0)), retiring(at(0)), dropped] {
         let case = Case { may_turn: false, ..Case::of(ring, at(9 * DAY)) };
         assert_eq!(case.next(), Next::Wait(Waits::Allowed));
     }

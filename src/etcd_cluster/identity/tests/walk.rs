@@ -180,7 +180,7 @@ impl World {
             let proof = self.proof();
             decided = next(&facts, Some(&proof));
             for seat in &seats {
-                if proof.get(&seat.member) == Some(&Shown::Refuses) {
+                if let Some(Shown::Refuses | Shown::StillTrusts) = proof.get(&seat.member) {
                     self.lacking.push(seat.pod.clone());
                 }
             }
@@ -192,6 +192,7 @@ impl World {
             Next::Publish => Some(Turn::Publish),
             Next::TakeOver(next) => Some(Turn::TakeOver(next)),
             Next::Drop => Some(Turn::Drop),
+            Next::Forget => Some(Turn::Forget),
         }
     }
 
@@ -199,9 +200,13 @@ impl World {
     fn proof(&mut self) -> Proof {
         let (coming, alone) = match &self.ring.stage {
             Stage::Introduced(next) => (next.certificates().map(Clone::clone), false),
-            Stage::Still | Stage::Retiring(_) => {
+            Stage::Still | Stage::Retiring(_) | Stage::Dropped(_) => {
                 (self.ring.now.certificates().map(Clone::clone), true)
             }
+        };
+        let dropped = match &self.ring.stage {
+            Stage::Dropped(old) => old.to_vec(),
+            Stage::Still | Stage::Introduced(_) | Stage::Retiring(_) => Vec::new(),
         };
         let all: Vec<_> = self
             .members
@@ -217,10 +222,12 @@ impl World {
             let takes = trusts.iter().zip(&coming).all(|(all, it)| all.contains(it));
             let pairs = [leaves.server.certificate, leaves.peer.certificate];
             let is_old = pairs.iter().zip(&coming).any(|(leaf, by)| !self.takes(by, leaf));
-            let verdict = match (takes, alone && is_old) {
-                (false, _) => Shown::Refuses,
-                (true, true) => Shown::ShowsOther,
-                (true, false) => Shown::Well,
+            let still_trusts = trusts.iter().flatten().any(|it| dropped.contains(it));
+            let verdict = match (takes, alone && is_old, still_trusts) {
+                (false, _, _) => Shown::Refuses,
+                (true, true, _) => Shown::ShowsOther,
+                (true, false, true) => Shown::StillTrusts,
+                (true, false, false) => Shown::Well,
             };
             proof.insert(name, verdict);
         }
@@ -348,8 +355,9 @@ fn at_every_moment_of_a_rotation_everybody_knows_everybody() {
         let wanted = Some(Trust::of(BOTH, &world.ring).word);
         assert_eq!(world.ring.stage, Stage::Still, "walk {seed} does not come to rest");
         assert_eq!(world.ring.asked, Some(asked.to_string()), "walk {seed}");
+        let trusted = Some([world.ring.for_clients(), world.ring.for_peers()]);
         assert!(
-            world.members.iter().all(|it| it.word == wanted),
+            world.members.iter().all(|it| it.word == wanted && it.trusts == trusted),
             "walk {seed}: somebody was left out"
         );
     }
