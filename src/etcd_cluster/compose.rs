@@ -111,6 +111,7 @@ impl Look<'_> {
         let intent = match object.spec.intent.known()? {
             etcd_member::Intent::Bootstrap => Intent::Bootstrap,
             etcd_member::Intent::Join => Intent::Join,
+            etcd_member::Intent::Leave if has_left(object) => Intent::Left,
             etcd_member::Intent::Leave => Intent::Leave,
         };
         // Whoever deletes an EtcdMember deletes its pod and, one day, this object; it is as good as gone.
@@ -225,6 +226,12 @@ pub(crate) fn record(status: &EtcdClusterStatus) -> Record {
         abandoned: is_true(&abandoned),
         formed: formed.map(ClusterId),
     }
+}
+
+/// Whether it was told of a member that a quorum did not list it any more.
+fn has_left(member: &EtcdMember) -> bool {
+    let phase = member.status.as_ref().and_then(|it| it.phase.known());
+    phase == Some(&etcd_member::MemberPhase::Gone)
 }
 
 /// The uid of an object, or nothing that any object has.

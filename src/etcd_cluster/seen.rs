@@ -137,6 +137,19 @@ pub enum Intent {
     Join,
     /// It goes.
     Leave,
+    /// It goes, and it was written down that a quorum does not list it any more. It never will again.
+    Left,
+}
+
+impl Intent {
+    /// Whether it goes.
+    #[must_use]
+    pub const fn goes(self) -> bool {
+        match self {
+            Self::Leave | Self::Left => true,
+            Self::Bootstrap | Self::Join => false,
+        }
+    }
 }
 
 /// A member as its EtcdMember and its objects show it.
@@ -314,7 +327,7 @@ impl Seen {
 
     /// Those who shall stay.
     pub fn staying(&self) -> impl Iterator<Item = &Member> {
-        self.members.iter().filter(|it| it.intent != Intent::Leave)
+        self.members.iter().filter(|it| !it.intent.goes())
     }
 }
 

@@ -26,9 +26,20 @@ impl World {
         if most > calls(plan) {
             after.tell();
             after.tell_clients();
+            after.tell_who_left(self);
             after.live();
         }
         after
+    }
+
+    /// What was seen before anything was done is told: who does not belong to it any more.
+    fn tell_who_left(&mut self, seen: &Self) {
+        let is_listed = |name: &Name| seen.list.iter().any(|it| it.name == *name);
+        for (name, object) in self.members.iter_mut().filter(|_| seen.answers()) {
+            if seen.members.get(name).is_some_and(|it| it.intent.goes()) && !is_listed(name) {
+                object.intent = Intent::Left;
+            }
+        }
     }
 
     fn chore(&mut self, chore: &Chore) {
@@ -94,6 +105,9 @@ impl World {
             }
         };
         self.must_be_the_only_one_to_try(name, recipe);
+        if self.members[name].intent == Intent::Left {
+            self.broken = Some(format!("{name} has left, and gets a pod"));
+        }
         let was_somebody = self.disks.get(name) == Some(&Disk::Log) || self.members[name].had_pod;
         let process = match told {
             Told::Found | Told::Join if was_somebody => {

@@ -125,7 +125,15 @@ async fn used_by_a_cluster(story: &Story) -> Result<()> {
         .await?;
     let larger = json!({"spec": {"replicas": 1, "storage": {"size": "12Gi"}}}).to_string();
     story.kubectl(&["patch", "etcdcluster", "main", "--type=merge", "--patch", &larger]).await?;
-    ready("1").await.map(drop)
+    ready("1").await?;
+    // Those who go leave nothing behind; that may take longer than it takes the others to be well.
+    story
+        .wait_until("two members to be forgotten", SOON, async || {
+            let members = story.kubectl(&["get", "etcdmembers", "--output=name"]).await;
+            let members = members.map_err(|error| format!("{error:#}"))?;
+            if members.lines().count() == 1 { Ok(()) } else { Err(members) }
+        })
+        .await
 }
 
 /// A definition says that objects may be stored in an older version: they are written, and it says so no longer.

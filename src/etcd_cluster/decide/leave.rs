@@ -4,7 +4,7 @@
 
 use super::Said;
 use crate::etcd_cluster::plan::{Because, Step};
-use crate::etcd_cluster::seen::{Etcd, Intent, Member, Pod, Reading, Registered, Seen};
+use crate::etcd_cluster::seen::{Etcd, Member, Pod, Reading, Registered, Seen};
 
 pub(super) fn rule(seen: &Seen, etcd: &Etcd) -> Said {
     leaving(seen).find_map(|member| next(etcd, member))
@@ -19,7 +19,7 @@ pub(super) fn blocked(seen: &Seen, etcd: &Etcd) -> Said {
 }
 
 fn leaving(seen: &Seen) -> impl Iterator<Item = &Member> {
-    seen.members.iter().filter(|it| it.intent == Intent::Leave)
+    seen.members.iter().filter(|it| it.intent.goes())
 }
 
 fn next(etcd: &Etcd, member: &Member) -> Said {

@@ -26,9 +26,10 @@ pub(super) fn put_to_sleep(seen: &Seen) -> Vec<Chore> {
     seen.members.iter().filter(runs).map(|it| Chore::Sleep(it.name.clone())).collect()
 }
 
-/// Whether etcd lists somebody, or may.
+/// Whether etcd lists somebody, or may. When nobody can be asked, who was seen to have left still has.
 fn is_needed(seen: &Seen, name: &Name) -> bool {
-    seen.etcd.known().is_none_or(|etcd| etcd.entry(name).is_some())
+    let has_left = || seen.member(name).is_some_and(|it| it.intent == Intent::Left);
+    seen.etcd.known().map_or_else(|| !has_left(), |etcd| etcd.entry(name).is_some())
 }
 
 fn chore(seen: &Seen, member: &Member) -> Option<Chore> {
@@ -38,7 +39,7 @@ fn chore(seen: &Seen, member: &Member) -> Option<Chore> {
             let told = told(seen, member)?;
             Some(Chore::MakePod { member: name(), told, of: made_of(seen, member) })
         }
-        Reading::Known(Pod::Gated) if member.intent == Intent::Leave => None,
+        Reading::Known(Pod::Gated) if member.intent.goes() => None,
         Reading::Known(Pod::Gated) if member.had_pod => Some(Chore::LetGo(name())),
         Reading::Known(Pod::Gated) => Some(Chore::RecordPod(name())),
         Reading::Known(Pod::Ended) => Some(Chore::ClearPod(name())),
@@ -92,7 +93,7 @@ fn is_voter(seen: &Seen, member: &Member) -> bool {
 /// What a new pod of this member is told; nothing if there must be none now.
 fn told(seen: &Seen, member: &Member) -> Option<Told> {
     // Who goes is needed until etcd has struck it from its list.
-    if member.intent == Intent::Leave && !is_needed(seen, &member.name) {
+    if member.intent.goes() && !is_needed(seen, &member.name) {
         return None;
     }
     if member.had_pod {
@@ -109,6 +110,6 @@ fn told(seen: &Seen, member: &Member) -> Option<Told> {
             let etcd = seen.etcd.known()?;
             etcd.entry(&member.name).map(|_| Told::Join)
         }
-        (Intent::Join, None) | (Intent::Leave, _) => None,
+        (Intent::Join, None) | (Intent::Leave | Intent::Left, _) => None,
     }
 }

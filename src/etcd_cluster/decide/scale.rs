@@ -28,7 +28,7 @@ pub(super) fn rule(seen: &Seen, etcd: &Etcd) -> Said {
 /// Who goes: whoever has not come yet, else the youngest that does not lead, else the leader. The last
 /// one never does: its data would go with it.
 fn expendable<'a>(seen: &'a Seen, etcd: &Etcd) -> Option<&'a Member> {
-    let youngest_first = || seen.members.iter().rev().filter(|it| it.intent != Intent::Leave);
+    let youngest_first = || seen.members.iter().rev().filter(|it| !it.intent.goes());
     if let Some(expected) = youngest_first().find(|it| etcd.entry(&it.name).is_none()) {
         return Some(expected);
     }

@@ -62,8 +62,10 @@ fn phase(seen: &Seen, name: &Name) -> MemberPhase {
     let Some(member) = seen.member(name) else { return MemberPhase::Gone };
     let entry = seen.etcd.known().map(|etcd| etcd.entry(name));
     match (member.intent, entry, member.pod) {
-        (Intent::Leave, Some(None), _) => MemberPhase::Gone,
-        (Intent::Leave, _, _) => MemberPhase::Leaving,
+        (Intent::Leave | Intent::Left, Some(None), _) | (Intent::Left, None, _) => {
+            MemberPhase::Gone
+        }
+        (Intent::Leave | Intent::Left, _, _) => MemberPhase::Leaving,
         (_, Some(Some(entry)), _) if entry.learner && entry.is_well() => MemberPhase::Learner,
         (_, Some(Some(entry)), _) if !entry.learner => MemberPhase::Voter,
         (_, _, Reading::Known(Pod::None | Pod::Gated)) => MemberPhase::Pending,

@@ -258,7 +258,7 @@ fn quorum_lost(tale: &Tale<'_>) -> String {
                 with `etcdctl alarm disarm`."
             .to_owned();
     }
-    let voters = tale.seen.members.iter().filter(|it| it.intent != seen::Intent::Leave).count();
+    let voters = tale.seen.members.iter().filter(|it| !it.intent.goes()).count();
     format!(
         "{} of {voters} members answer, and {} must agree. Nothing is removed or replaced meanwhile. Members come back by themselves when \
          their pods can run and their volumes are there: look at `kubectl describe pod`; if volumes are lost for good, restore a backup.",
@@ -278,7 +278,7 @@ fn strangers(tale: &Tale<'_>) -> Vec<String> {
 }
 
 fn leaving(tale: &Tale<'_>) -> Vec<String> {
-    let going = tale.seen.members.iter().filter(|it| it.intent == seen::Intent::Leave);
+    let going = tale.seen.members.iter().filter(|it| it.intent.goes());
     going.map(|it| it.name.to_string()).collect()
 }
 
