@@ -4,6 +4,7 @@
 //!   control: watches --> observe --Stock, Heard--> compose --Seen--> decide --Plan--> act --> status --> report
 //!                                    decide: hold > form > sleep > leave > join > heal > scale > roll > switch
 //!                                    render, identity, furnish, keyring: what members are made of; doors, doorkeeper: who may come in
+//!                                    pace, pacer: how often the leader is heard
 //! ```
 //!
 //! Comes in: objects of EtcdCluster, and what etcd says. Goes out: members, what stands around them, and what is
@@ -22,6 +23,8 @@ mod identity;
 mod keyring;
 mod log;
 mod observe;
+mod pace;
+mod pacer;
 pub mod plan;
 mod render;
 mod report;

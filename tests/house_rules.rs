@@ -71,6 +71,7 @@ const PURE: &[&str] = &[
     "etcd_cluster/identity/trust",
     "etcd_cluster/identity/wanted",
     "etcd_cluster/log",
+    "etcd_cluster/pace",
     "etcd_cluster/plan",
     "etcd_cluster/render",
     "etcd_cluster/seen",

@@ -27,6 +27,7 @@ use super::doorkeeper::Doorkeeper;
 use super::identity::lifetimes::Lifetimes;
 use super::keyring::Keyring;
 use super::observe::{Shelves, belongs_to};
+use super::pacer::Pacer;
 use crate::api::etcd_cluster::v1::EtcdCluster;
 use crate::api::etcd_member::EtcdMember;
 use crate::api::names;
@@ -65,6 +66,7 @@ pub(super) struct Context {
     shelves: Shelves,
     keyring: Keyring,
     doorkeeper: Doorkeeper,
+    pacer: Pacer,
     recorder: Recorder,
     agent_image: String,
     metrics: Metrics,
@@ -89,6 +91,7 @@ impl Control {
             shelves: Shelves { members, pods, claims, services, budgets },
             keyring: Keyring::new(lifetimes),
             doorkeeper: Doorkeeper::default(),
+            pacer: Pacer::default(),
             recorder: Recorder::new(client, reporter),
             agent_image,
             metrics,
@@ -177,6 +180,7 @@ impl Context {
     fn forget(&self, cluster: &EtcdCluster) {
         self.keyring.forget(&uid(cluster));
         self.doorkeeper.forget(&uid(cluster));
+        self.pacer.forget(&uid(cluster));
         let namespace = cluster.namespace().unwrap_or_default();
         self.metrics.etcd_clusters.gone(&namespace, &cluster.name_any());
     }

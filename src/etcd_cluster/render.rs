@@ -29,6 +29,7 @@ pub(crate) mod tests;
 use crate::api::etcd_cluster::checked::{Certificates, EtcdCluster};
 use crate::api::etcd_version::Minor;
 use crate::etcd_cluster::doors::found::Doors;
+use crate::etcd_cluster::pace::Pace;
 
 pub(crate) use flags::Peer;
 
@@ -45,6 +46,8 @@ pub(crate) struct Blueprint<'a> {
     pub(crate) spec: &'a EtcdCluster,
     /// How its members are reached, where that is not yet or no longer what the spec says.
     pub(crate) doors: Option<&'a Doors>,
+    /// How often its leader is heard, where nobody has asked for anything.
+    pub(crate) pace: Pace,
     /// The image that has this very program.
     pub(crate) agent_image: &'a str,
     /// When that image is pulled; Kubernetes' own rule if nothing is said.

@@ -114,7 +114,7 @@ pub(crate) fn cluster(tale: &Tale<'_>) -> EtcdClusterStatus {
         }),
         progress: Field::Absent,
         backup: before.backup.clone(),
-        tuning: Field::Known(tune::tuning(blueprint.spec)),
+        tuning: Field::Known(tune::tuning(blueprint.spec, blueprint.pace)),
         clients: clients(tale, &before),
         conditions: Field::Known(conditions::all(tale, &before)),
     }

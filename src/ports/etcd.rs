@@ -3,6 +3,7 @@
 //! May touch: the network, each call within a limit. It chooses nothing and repeats nothing: etcd's
 //! own client would spread calls over members, and an answer must be known to come from one.
 
+pub(crate) mod metrics;
 pub(crate) mod users;
 
 use std::fmt;

@@ -242,7 +242,7 @@ fn the_network_policy_is_about_the_pods_and_the_ports_that_there_are() {
     let egress = json!([
         {"ports": [{"port": 53, "protocol": "UDP"}, tcp(53)]},
         {"ports": [tcp(6443), tcp(443)]},
-        {"ports": [tcp(names::ETCD_CLIENT_PORT), tcp(names::ETCD_PEER_PORT)]},
+        {"ports": [tcp(names::ETCD_CLIENT_PORT), tcp(names::ETCD_PEER_PORT), tcp(names::ETCD_METRICS_PORT)]},
     ]);
     assert_eq!(spec["egress"], egress);
 }

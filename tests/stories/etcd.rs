@@ -18,6 +18,7 @@ mod install;
 mod interrupted;
 mod lose;
 mod meddled;
+mod pace;
 mod rehearsed;
 mod rest;
 mod scale;

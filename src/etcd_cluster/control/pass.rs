@@ -4,6 +4,7 @@
 //! there is something to do does it look again, at the API server itself, and decides anew.
 
 mod circle;
+mod draft;
 mod telling;
 
 use std::sync::Arc;
@@ -17,14 +18,11 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::Context;
-use crate::api::check::release::Abilities;
-use crate::api::check::{Facts, Verdict};
-use crate::api::checked::Checked;
 use crate::api::etcd_cluster::checked;
 use crate::api::etcd_cluster::v1::EtcdCluster;
-use crate::api::{kinds, names};
+use crate::api::names;
 use crate::etcd_cluster::act::{Act, ActError};
-use crate::etcd_cluster::compose::{Look, uid};
+use crate::etcd_cluster::compose::Look;
 use crate::etcd_cluster::decide::decide;
 use crate::etcd_cluster::doors::found::Doors;
 use crate::etcd_cluster::furnish::{Difference, differences};
@@ -34,9 +32,10 @@ use crate::etcd_cluster::identity::trust::Trust;
 use crate::etcd_cluster::identity::wanted::Stuck;
 use crate::etcd_cluster::keyring::{Circle, Kept, KeyringError};
 use crate::etcd_cluster::observe::{self, Lines};
+use crate::etcd_cluster::pace::{Pace, RoundTrip};
 use crate::etcd_cluster::plan::deeds::Moment;
 use crate::etcd_cluster::plan::{Plan, Step};
-use crate::etcd_cluster::render::Blueprint;
+use crate::etcd_cluster::render::{Blueprint, tune};
 use crate::etcd_cluster::seen::{Name, Seen};
 use crate::etcd_cluster::status::{self, Tale};
 use crate::etcd_cluster::stock::Stock;
@@ -46,6 +45,7 @@ use crate::ports::objects::ObjectError;
 use crate::ports::{chance, clock, rehearsal};
 use crate::telemetry::chain;
 use circle::circle;
+use draft::{Draft, spec};
 
 /// How often a cluster is asked that is well.
 const WELL: Duration = Duration::from_secs(10);
@@ -144,58 +144,11 @@ async fn has_rights(context: &Context, cluster: &EtcdCluster) -> bool {
     context.objects.get::<Secret>(&namespace, &name).await.is_ok()
 }
 
-/// The spec that holds: what is asked for, or what worked before, if that was taken back.
-fn holds(cluster: &EtcdCluster) -> Result<Checked<checked::EtcdCluster>, Verdict> {
-    let asked = spec(&json!(cluster))?;
-    let instead = undo::instead(cluster).and_then(|it| spec(&it).ok());
-    Ok(instead.unwrap_or(asked))
-}
-
-fn spec(object: &serde_json::Value) -> Result<Checked<checked::EtcdCluster>, Verdict> {
-    let facts = Facts {
-        now: clock::wall(),
-        can: Abilities::THIS_RELEASE,
-        written_in: kinds::ETCD_CLUSTER.hub().name,
-    };
-    Checked::read(object, &facts)
-}
-
 /// What members are made of that run otherwise than is wanted, if there are any and anything can be made of it.
 fn before(blueprint: &Blueprint<'_>, view: &View) -> Option<Before> {
     let text = undo::worked(blueprint, &view.stock, &view.heard)?;
     let spec = spec(&undo::with_parts(&view.stock.cluster, &text)?).ok()?;
     Some(Before { text, spec: (*spec).clone() })
-}
-
-/// What an object says of its cluster.
-struct Draft {
-    name: String,
-    namespace: String,
-    uid: String,
-    spec: Checked<checked::EtcdCluster>,
-}
-
-impl Draft {
-    fn of(cluster: &EtcdCluster) -> Result<Self, Verdict> {
-        Ok(Self {
-            name: cluster.name_any(),
-            namespace: cluster.namespace().unwrap_or_default(),
-            uid: uid(cluster),
-            spec: holds(cluster)?,
-        })
-    }
-
-    fn blueprint<'a>(&'a self, context: &'a Context) -> Blueprint<'a> {
-        Blueprint {
-            name: &self.name,
-            namespace: &self.namespace,
-            uid: &self.uid,
-            spec: &self.spec,
-            doors: None,
-            agent_image: &context.agent_image,
-            agent_pull_policy: Some("IfNotPresent"),
-        }
-    }
 }
 
 /// One visit to a cluster.
@@ -214,6 +167,8 @@ struct View {
     names: Vec<Name>,
     /// Whom pods should trust.
     trust: Option<Trust>,
+    /// How long messages between members take, if that is known and matters.
+    measured: Option<RoundTrip>,
 }
 
 impl Visit<'_> {
@@ -226,7 +181,8 @@ impl Visit<'_> {
         let doors = self.doors(&told);
         let view = Box::pin(self.view(told, &doors)).await;
         let (way, spec) = self.brought_in(&view);
-        let blueprint = Blueprint { spec: &spec, doors: Some(&doors), ..*self.blueprint };
+        let pace = self.pace(&view);
+        let blueprint = Blueprint { spec: &spec, doors: Some(&doors), pace, ..*self.blueprint };
         let before = before(&blueprint, &view);
         let look = self.look(&blueprint, way, before.as_ref(), &view);
         let seen = look.seen();
@@ -251,6 +207,13 @@ impl Visit<'_> {
         (way, checked::EtcdCluster { version: way.now(), ..asked.clone() })
     }
 
+    /// The pace that members should keep, where nobody has asked for one.
+    fn pace(&self, view: &View) -> Pace {
+        let told = view.stock.cluster.status.as_ref().map_or(Pace::OWN, Pace::told);
+        let is_given = tune::is_pace_given(self.blueprint.spec);
+        if is_given { Pace::OWN } else { told.next(view.measured) }
+    }
+
     /// A page for the diary, if one is kept.
     fn note(&self, asked: bool, seen: &Seen, plan: &Plan) {
         let cluster = self.blueprint.name;
@@ -263,15 +226,17 @@ impl Visit<'_> {
     }
 
     async fn view(&self, stock: Stock, doors: &Doors) -> View {
-        let Context { keyring, doorkeeper, objects, .. } = self.context;
+        let Context { keyring, doorkeeper, objects, pacer, .. } = self.context;
         let credentials = keyring.credentials(self.blueprint.uid, self.now);
         let (mut heard, lines) = observe::ask(&stock, credentials.as_ref(), self.now).await;
         let blueprint = Blueprint { doors: Some(doors), ..*self.blueprint };
         heard.auth = doorkeeper.ask(objects, &blueprint, (&heard, &lines), self.now).await;
         let named = |word: String| Name(format!("{}-{word}", self.blueprint.name));
         let free = chance::words(NAMES).into_iter().map(named).collect();
-        let trust = self.context.keyring.trust(self.blueprint.uid);
-        View { stock, heard, lines, names: free, trust }
+        let trust = keyring.trust(self.blueprint.uid);
+        let is_given = tune::is_pace_given(self.blueprint.spec);
+        let measured = if is_given { None } else { pacer.ask(&stock, self.now).await };
+        View { stock, heard, lines, names: free, trust, measured }
     }
 
     fn look<'b>(
@@ -281,7 +246,7 @@ impl Visit<'_> {
         before: Option<&'b Before>,
         view: &'b View,
     ) -> Look<'b> {
-        let View { stock, heard, lines: _, names, trust } = view;
+        let View { stock, heard, names, trust, .. } = view;
         let (now, since, trust) = (self.now, self.context.since, trust.as_ref());
         Look { blueprint, stock, heard, way, before, now, since, names: names.clone(), trust }
     }
@@ -320,7 +285,8 @@ impl Visit<'_> {
         }
         let view = Box::pin(self.view(stock, &doors)).await;
         let (way, spec) = self.brought_in(&view);
-        let blueprint = Blueprint { spec: &spec, doors: Some(&doors), ..*self.blueprint };
+        let pace = self.pace(&view);
+        let blueprint = Blueprint { spec: &spec, doors: Some(&doors), pace, ..*self.blueprint };
         let before = before(&blueprint, &view);
         let look = self.look(&blueprint, way, before.as_ref(), &view);
         let seen = look.seen();

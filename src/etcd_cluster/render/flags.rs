@@ -22,8 +22,16 @@ impl Blueprint<'_> {
         member: &Name,
         peers: &[Peer],
     ) -> Result<Vec<String>, NotInThisRelease> {
-        let Self { name, namespace, uid, spec, doors: _, agent_image: _, agent_pull_policy: _ } =
-            *self;
+        let Self {
+            name,
+            namespace,
+            uid,
+            spec,
+            pace,
+            doors: _,
+            agent_image: _,
+            agent_pull_policy: _,
+        } = *self;
         // etcd listens on every address of both families if it is told to on all of one.
         let listen = |scheme: Scheme, port: u16| format!("{}://0.0.0.0:{port}", scheme.word());
         // etcd tells those who come to one port in both ways apart.
@@ -46,7 +54,7 @@ impl Blueprint<'_> {
             flag("logger", "zap"),
         ];
         flags.extend(self.protected()?);
-        let settings = tune::settings(spec)?.into_iter();
+        let settings = tune::settings(spec, pace)?.into_iter();
         flags.extend(settings.map(|Setting { option, value, why: _ }| flag(option, &value)));
         Ok(flags)
     }

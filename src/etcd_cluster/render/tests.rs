@@ -29,6 +29,7 @@ pub(crate) const fn blueprint(spec: &EtcdCluster) -> Blueprint<'_> {
         spec,
         doors: None,
         agent_image: "quorate/quorate:v1",
+        pace: Pace::OWN,
         agent_pull_policy: Some("IfNotPresent"),
     }
 }

@@ -14,6 +14,7 @@ use crate::api::etcd_cluster::v1::Medium;
 use crate::api::etcd_cluster::v1::status::Tuned;
 use crate::api::etcd_version::Minor;
 use crate::api::field::Field;
+use crate::etcd_cluster::pace::{self, Pace};
 
 const MEBI: u64 = 1 << 20;
 /// Below this a disk has no room for as much log as etcd keeps by itself.
@@ -65,10 +66,10 @@ pub(super) const fn trusts_its_authority(minor: Minor) -> &'static str {
 }
 
 /// What the operator chose, for `status.tuning`.
-pub(crate) fn tuning(spec: &EtcdCluster) -> Vec<Tuned> {
+pub(crate) fn tuning(spec: &EtcdCluster, pace: Pace) -> Vec<Tuned> {
     // A version that nobody has looked at has no members, so there is nothing to tell of it.
-    let flags = settings(spec).unwrap_or_default();
-    let all = flags.into_iter().chain(variables(spec));
+    let flags = settings(spec, pace).unwrap_or_default();
+    let all = flags.into_iter().chain(own_pace(spec, pace)).chain(variables(spec));
     let chosen = all.filter_map(|Setting { option, value, why }| {
         Some(Tuned {
             option: Field::Known(option.into()),
@@ -80,10 +81,10 @@ pub(crate) fn tuning(spec: &EtcdCluster) -> Vec<Tuned> {
 }
 
 /// The flags.
-pub(super) fn settings(spec: &EtcdCluster) -> Result<Vec<Setting>, NotInThisRelease> {
+pub(super) fn settings(spec: &EtcdCluster, pace: Pace) -> Result<Vec<Setting>, NotInThisRelease> {
     let checks = checks(spec.version.minor())?;
     let size = size(spec).into_iter();
-    Ok(size.chain(history(spec)).chain(pace(spec)).chain(checks).collect())
+    Ok(size.chain(history(spec)).chain(beat(spec, pace)).chain(checks).collect())
 }
 
 fn size(spec: &EtcdCluster) -> Vec<Setting> {
@@ -142,11 +143,18 @@ pub(crate) fn snapshot_count(spec: &EtcdCluster) -> u32 {
 }
 
 /// etcd does not start if the election is not five heartbeats away, so one follows the other.
-fn pace(spec: &EtcdCluster) -> Vec<Setting> {
-    let (heartbeat, election) = ("heartbeat-interval", "election-timeout");
+fn beat(spec: &EtcdCluster, pace: Pace) -> Vec<Setting> {
+    let (heartbeat, election) = (pace::HEARTBEAT, pace::ELECTION);
     let given = (spec.options.heartbeat, spec.options.election);
     let [heartbeat, election] = match given {
-        (None, None) => return Vec::new(),
+        // A flag that says what etcd does anyway would start members anew that were made without it.
+        (None, None) if pace.is_own() => return Vec::new(),
+        (None, None) => {
+            let why = "messages between members take longer than the next shorter interval: with it the \
+                       leader would seem silent";
+            let wait = "ten times the heartbeat";
+            [chosen(heartbeat, &pace.heartbeat(), why), chosen(election, &pace.election(), wait)]
+        }
         (Some(beat), Some(wait)) => {
             [asked(heartbeat, &millis(beat)), asked(election, &millis(wait))]
         }
@@ -162,6 +170,25 @@ fn pace(spec: &EtcdCluster) -> Vec<Setting> {
         }
     };
     vec![heartbeat, election]
+}
+
+/// Whether a user has asked for a pace.
+pub(crate) const fn is_pace_given(spec: &EtcdCluster) -> bool {
+    spec.options.heartbeat.is_some() || spec.options.election.is_some()
+}
+
+/// What etcd does by itself, where that is a choice.
+fn own_pace(spec: &EtcdCluster, pace: Pace) -> Vec<Setting> {
+    if is_pace_given(spec) || !pace.is_own() {
+        return Vec::new();
+    }
+    let why =
+        "etcd's own: members do not take longer to answer each other, as far as they have measured";
+    let wait = "etcd's own: ten times the heartbeat";
+    vec![
+        chosen(pace::HEARTBEAT, &pace.heartbeat(), why),
+        chosen(pace::ELECTION, &pace.election(), wait),
+    ]
 }
 
 fn millis(time: Duration) -> u128 {

@@ -17,8 +17,10 @@ use crate::api::names;
 const DNS: i32 = 53;
 /// The API server's port: behind the `kubernetes` Service in most clusters, and in managed ones.
 const API_SERVER: [i32; 2] = [6443, 443];
-/// The ports of etcd's members: the first is asked, and both are called when authorities change.
-const MEMBERS: [u16; 2] = [names::ETCD_CLIENT_PORT, names::ETCD_PEER_PORT];
+/// The ports of etcd's members: the first is asked, the first two are called when authorities change, and at the third
+/// they tell how far they are from each other.
+const MEMBERS: [u16; 3] =
+    [names::ETCD_CLIENT_PORT, names::ETCD_PEER_PORT, names::ETCD_METRICS_PORT];
 
 pub(super) fn component(namespace: &str) -> Result<Component, Unwritable> {
     Ok(Component {
@@ -34,7 +36,7 @@ pub(super) fn component(namespace: &str) -> Result<Component, Unwritable> {
                    selector can name), and webhooks\n(the API server is rarely a pod).\nOut: DNS \
                    (the resolver may run on the node), and the API server. Rules see the address \
                    behind the `kubernetes`\nService: its port is 6443 in most clusters and 443 in \
-                   many managed ones. And the members of etcd clusters, on both of their ports.\nWhatever is not named is denied, because both directions \
+                   many managed ones. And the members of etcd clusters, on their three ports.\nWhatever is not named is denied, because both directions \
                    are.",
             documents: vec![document(&policy(namespace))?],
         }],

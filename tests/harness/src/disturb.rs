@@ -110,7 +110,7 @@ fn holds_sandbox(pid: i32) -> bool {
 }
 
 /// Synchronous, because guards undo their work while being dropped.
-fn nft(script: &str) -> Result<()> {
+pub(crate) fn nft(script: &str) -> Result<()> {
     let output = Command::new("nft").arg(script).output().context("cannot start nft")?;
     if !output.status.success() {
         bail!("nft refused {script:?}: {}", String::from_utf8_lossy(&output.stderr));

@@ -31,6 +31,7 @@ pub mod etcd;
 pub mod etcd_cluster;
 pub mod operator;
 pub mod pods;
+pub mod slowness;
 pub mod story;
 pub mod waiting;
 pub mod watchman;

@@ -3,9 +3,12 @@
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::api::etcd_cluster::v1::status::EtcdClusterStatus;
 use crate::api::etcd_version::Release;
 use crate::api::etcd_version::policy::LINES;
+use crate::api::field::Field;
 use crate::api::told::Told;
+
 use crate::etcd_cluster::render::tune::tuning;
 use crate::etcd_cluster::stock::Stock;
 
@@ -227,8 +230,30 @@ fn certificates_from_elsewhere_are_not_in_this_release() {
 }
 
 #[test]
+fn a_pace_that_was_measured_is_told_and_kept_and_etcds_own_needs_no_flag() {
+    let spec = cluster(json!({}));
+    let paced = |pace: Pace| {
+        let flags = Blueprint { pace, ..blueprint(&spec) }.flags(&name("main-a"), &[]).unwrap();
+        flags.into_iter().filter(|it| it.contains("heartbeat") || it.contains("election")).collect()
+    };
+    for pace in Pace::all() {
+        let flags: Vec<String> = paced(pace);
+        let expected = [
+            format!("--heartbeat-interval={}", pace.heartbeat()),
+            format!("--election-timeout={}", pace.election()),
+        ];
+        assert_eq!(flags, if pace.is_own() { &[][..] } else { &expected[..] });
+        let status = EtcdClusterStatus {
+            tuning: Field::Known(tuning(&spec, pace)),
+            ..EtcdClusterStatus::default()
+        };
+        assert_eq!(Pace::told(&status), pace, "what is told is what is kept");
+    }
+}
+
+#[test]
 fn what_the_operator_chose_is_told_with_its_reason_and_nothing_else_is() {
-    let told = |said| serde_json::to_value(tuning(&cluster(said))).unwrap();
+    let told = |said| serde_json::to_value(tuning(&cluster(said), Pace::OWN)).unwrap();
     let options = |told: &Value| -> Vec<String> {
         let all = told.as_array().unwrap().iter();
         all.map(|it| it["option"].as_str().unwrap().to_owned()).collect()
@@ -236,7 +261,14 @@ fn what_the_operator_chose_is_told_with_its_reason_and_nothing_else_is() {
     let silent = told(json!({}));
     assert_eq!(
         options(&silent),
-        ["quota-backend-bytes", "auto-compaction-retention", "snapshot-count", "feature-gates"]
+        [
+            "quota-backend-bytes",
+            "auto-compaction-retention",
+            "snapshot-count",
+            "feature-gates",
+            "heartbeat-interval",
+            "election-timeout",
+        ]
     );
     for tuned in silent.as_array().unwrap() {
         assert!(tuned["why"].as_str().unwrap().len() > 10, "{tuned}");
@@ -244,6 +276,7 @@ fn what_the_operator_chose_is_told_with_its_reason_and_nothing_else_is() {
     let said = told(json!({
         "options": {
             "quota": "1Gi", "autoCompaction": {"retentionSeconds": 90}, "snapshotCount": 5000,
+            "heartbeatMilliseconds": 200, "electionMilliseconds": 2000,
         },
         "resources": {"limits": {"cpu": "1500m", "memory": "1Gi"}},
     }));

@@ -1,0 +1,162 @@
+//! How often the leader is heard, from how long messages between members take.
+//! Comes in: what members measured, and the pace that they keep. Goes out: the pace that they should keep.
+//! May touch: `api`; pure. A pace is changed by starting every member anew, so it is changed only where the one that is
+//! kept is surely wrong, and by one rung at a time: the leader of the faster pace must not seem silent to those who
+//! already keep the slower one, nor the other way round.
+#![deny(clippy::disallowed_types, clippy::disallowed_methods)]
+
+use std::collections::BTreeMap;
+
+use crate::api::etcd_cluster::v1::status::EtcdClusterStatus;
+
+/// etcd's own name for what members measure of each other.
+const MEASURED: &str = "etcd_network_peer_round_trip_time_seconds_bucket";
+/// etcd's name for the flag, by which it is told in the status, too.
+pub(crate) const HEARTBEAT: &str = "heartbeat-interval";
+/// etcd's name for the other one.
+pub(crate) const ELECTION: &str = "election-timeout";
+/// With fewer measurements between two members nothing is known of them. A member measures each other one four times a minute.
+const FEWEST: u64 = 8;
+/// Of a hundred messages so many are at least as fast as is said.
+const MOST: u64 = 90;
+/// A pace is not too slow before messages are so many times faster than the next one.
+const FASTER: u64 = 3;
+
+/// The paces that there are, in milliseconds: each heartbeat is far below the election timeout of the pace before. The
+/// first one is etcd's own.
+const RUNGS: [(u32, u32); 4] = [(100, 1000), (250, 2500), (500, 5000), (1000, 10_000)];
+
+/// A pace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Pace(usize);
+
+/// Between which two times messages between two members take, there and back, in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct RoundTrip {
+    pub(crate) at_least: u64,
+    pub(crate) at_most: u64,
+}
+
+/// What one member has counted of each other one: how many messages took at most so many microseconds.
+pub(crate) type Counted = BTreeMap<String, BTreeMap<u64, u64>>;
+
+impl Pace {
+    /// The one that etcd keeps by itself.
+    pub(crate) const OWN: Self = Self(0);
+
+    /// Every pace.
+    #[cfg(test)]
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        (0..RUNGS.len()).map(Self)
+    }
+
+    /// How often the leader is heard, in milliseconds.
+    pub(crate) fn heartbeat(self) -> u32 {
+        self.rung().0
+    }
+
+    /// How long it may be silent.
+    pub(crate) fn election(self) -> u32 {
+        self.rung().1
+    }
+
+    /// Whether etcd keeps it by itself.
+    pub(crate) const fn is_own(self) -> bool {
+        self.0 == Self::OWN.0
+    }
+
+    fn rung(self) -> (u32, u32) {
+        RUNGS.get(self.0).copied().unwrap_or((100, 1000))
+    }
+
+    /// The pace that the status tells of. It is written down there, and nowhere else.
+    pub(crate) fn told(status: &EtcdClusterStatus) -> Self {
+        let tuning = status.tuning.known().into_iter().flatten();
+        let mut values =
+            tuning.filter(|it| it.option.known().is_some_and(|it| it.as_str() == HEARTBEAT));
+        let value = values.find_map(|it| it.value.known()?.as_str().parse::<u32>().ok());
+        let rung = |heartbeat| RUNGS.iter().position(|(it, _)| *it == heartbeat);
+        value.and_then(rung).map_or(Self::OWN, Self)
+    }
+
+    /// The pace that should be kept from now on, where messages take so long.
+    pub(crate) fn next(self, measured: Option<RoundTrip>) -> Self {
+        let Some(RoundTrip { at_least, at_most }) = measured else { return self };
+        let micros = |it: Self| u64::from(it.heartbeat()).saturating_mul(1000);
+        let slower = Self(self.0.saturating_add(1));
+        if at_least >= micros(self) && slower.0 < RUNGS.len() {
+            return slower;
+        }
+        let faster = Self(self.0.saturating_sub(1));
+        if at_most.saturating_mul(FASTER) <= micros(faster) { faster } else { self }
+    }
+}
+
+/// What a member's metrics say of it.
+pub(crate) fn counted(metrics: &str) -> Counted {
+    let mut all = Counted::new();
+    for line in metrics.lines() {
+        let Some((peer, most, count)) = bucket(line) else { continue };
+        all.entry(peer).or_default().insert(most, count);
+    }
+    all
+}
+
+/// One line: about whom, the longest time that it counts, and how many. What is beyond all bounds has none.
+fn bucket(line: &str) -> Option<(String, u64, u64)> {
+    let (labels, value) = line.strip_prefix(MEASURED)?.strip_prefix('{')?.split_once('}')?;
+    let label = |name: &str| {
+        let pair = labels.split(',').filter_map(|it| it.split_once('='));
+        pair.into_iter().find(|(key, _)| *key == name).map(|(_, it)| it.trim_matches('"'))
+    };
+    let most = match label("le")? {
+        "+Inf" => u64::MAX,
+        seconds => micros(seconds)?,
+    };
+    let count: f64 = value.trim().parse().ok()?;
+    Some((label("To")?.to_owned(), most, whole(count)?))
+}
+
+fn micros(seconds: &str) -> Option<u64> {
+    whole((seconds.parse::<f64>().ok()? * 1e6).round())
+}
+
+/// A number that was written as one with a point, and has nothing behind it.
+fn whole(number: f64) -> Option<u64> {
+    format!("{number:.0}").parse().ok()
+}
+
+/// What was counted since an earlier look, at the pair of members that is furthest apart. Nothing, if one of the pairs was not
+/// measured often enough: it might be that one.
+pub(crate) fn round_trip<'a>(
+    looks: impl IntoIterator<Item = (&'a Counted, &'a Counted)>,
+) -> Option<RoundTrip> {
+    let mut worst = None;
+    for (before, now) in looks {
+        for (peer, counts) in now {
+            let earlier = before.get(peer)?;
+            let since = |(most, count): (&u64, &u64)| {
+                (*most, count.saturating_sub(earlier.get(most).copied().unwrap_or(0)))
+            };
+            let pair = of_pair(&counts.iter().map(since).collect::<Vec<_>>())?;
+            worst = worst.max(Some(pair));
+        }
+    }
+    worst
+}
+
+/// Where most of them are. Counts go up with their bounds, and the last one is of all.
+fn of_pair(counts: &[(u64, u64)]) -> Option<RoundTrip> {
+    let (_, all) = counts.last()?;
+    if *all < FEWEST {
+        return None;
+    }
+    let enough = |count: u64| count.saturating_mul(100) >= all.saturating_mul(MOST);
+    let index = counts.iter().position(|(_, count)| enough(*count))?;
+    let (at_most, _) = counts.get(index)?;
+    let below = index.checked_sub(1).and_then(|it| counts.get(it));
+    Some(RoundTrip { at_least: below.map_or(0, |(most, _)| *most), at_most: *at_most })
+}
+
+#[cfg(test)]
+mod tests;

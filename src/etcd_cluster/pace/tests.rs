@@ -1,0 +1,120 @@
+//! Paces, one sentence each.
+
+use super::*;
+use crate::api::etcd_cluster::v1::status::Tuned;
+use crate::api::field::Field;
+
+const METRICS: &str = r#"
+# TYPE etcd_network_peer_round_trip_time_seconds histogram
+etcd_network_peer_round_trip_time_seconds_bucket{To="a1",le="0.0001"} 0
+etcd_network_peer_round_trip_time_seconds_bucket{To="a1",le="0.1024"} 3
+etcd_network_peer_round_trip_time_seconds_bucket{To="a1",le="0.2048"} 40
+etcd_network_peer_round_trip_time_seconds_bucket{To="a1",le="+Inf"} 41
+etcd_network_peer_round_trip_time_seconds_sum{To="a1"} 5.1
+etcd_network_peer_round_trip_time_seconds_bucket{To="b2",le="0.0001"} 1e+01
+etcd_network_peer_round_trip_time_seconds_bucket{To="b2",le="+Inf"} 10
+etcd_network_peer_round_trip_time_seconds_bucket{To="c3",le="soon"} 10
+etcd_network_peer_round_trip_time_seconds_bucket{le="0.0001"} 10
+etcd_network_peer_round_trip_time_seconds_bucket 7
+"#;
+
+const fn trip(at_least: u64, at_most: u64) -> RoundTrip {
+    RoundTrip { at_least, at_most }
+}
+
+#[test]
+fn what_members_count_is_read_and_what_is_none_is_left_out() {
+    let found = counted(METRICS);
+    assert_eq!(found.keys().collect::<Vec<_>>(), ["a1", "b2"]);
+    let a1: Vec<_> = found["a1"].iter().map(|(most, count)| (*most, *count)).collect();
+    assert_eq!(a1, [(100, 0), (102_400, 3), (204_800, 40), (u64::MAX, 41)]);
+    assert_eq!(found["b2"][&100], 10);
+}
+
+#[test]
+fn the_pair_that_is_furthest_apart_counts_and_only_what_is_new() {
+    let nothing =
+        Counted::from([("a1".to_owned(), BTreeMap::new()), ("b2".to_owned(), BTreeMap::new())]);
+    let now = counted(METRICS);
+    assert_eq!(round_trip([(&nothing, &now)]), Some(trip(102_400, 204_800)));
+    assert_eq!(round_trip([(&now, &now)]), None, "nothing is new");
+    let mut later = now.clone();
+    for counts in later.values_mut() {
+        for (most, count) in counts.iter_mut() {
+            *count += if *most >= 100 { 20 } else { 0 };
+        }
+    }
+    assert_eq!(round_trip([(&now, &later)]), Some(trip(0, 100)), "what was before is no matter");
+    assert_eq!(round_trip([(&Counted::new(), &now)]), None, "one pair is not known");
+    assert_eq!(round_trip([]), None);
+}
+
+#[test]
+fn a_pace_is_left_only_if_it_is_surely_wrong() {
+    let own = Pace::OWN;
+    for (measured, heartbeat) in [
+        (None, 100),
+        (Some(trip(0, 100)), 100),
+        // It may be less than a hundred milliseconds, and it may be more.
+        (Some(trip(51_200, 102_400)), 100),
+        (Some(trip(102_400, 204_800)), 250),
+        (Some(trip(819_200, 1_638_400)), 250),
+    ] {
+        assert_eq!(own.next(measured).heartbeat(), heartbeat, "{measured:?}");
+    }
+    let second = own.next(Some(trip(102_400, 204_800)));
+    for (measured, heartbeat) in [
+        (None, 250),
+        (Some(trip(102_400, 204_800)), 250),
+        (Some(trip(25_600, 51_200)), 250),
+        (Some(trip(12_800, 25_600)), 100),
+        (Some(trip(204_800, 409_600)), 250),
+        (Some(trip(409_600, 819_200)), 500),
+    ] {
+        assert_eq!(second.next(measured).heartbeat(), heartbeat, "{measured:?}");
+    }
+}
+
+#[test]
+fn whatever_is_measured_it_comes_to_rest() {
+    let bounds: Vec<u64> = (0..16).map(|it| 100 << it).collect();
+    for pair in bounds.windows(2) {
+        for start in Pace::all() {
+            let mut pace = start;
+            for _ in 0..RUNGS.len() {
+                pace = pace.next(Some(trip(pair[0], pair[1])));
+            }
+            assert_eq!(pace.next(Some(trip(pair[0], pair[1]))), pace, "{start:?} {pair:?}");
+        }
+    }
+}
+
+#[test]
+fn two_paces_in_a_row_bear_each_other() {
+    for pair in RUNGS.windows(2) {
+        let [(_, patience), (heartbeat, _)] = pair else { panic!() };
+        assert!(heartbeat * 2 <= *patience, "{pair:?}");
+    }
+    for (heartbeat, election) in RUNGS {
+        assert!(heartbeat * 5 <= election && election <= 50_000);
+    }
+}
+
+#[test]
+fn the_pace_is_written_down_in_the_status() {
+    let status = |value: &str| EtcdClusterStatus {
+        tuning: Field::Known(vec![Tuned {
+            option: Field::Known(HEARTBEAT.into()),
+            value: Field::Known(value.to_owned().into()),
+            why: Field::Absent,
+        }]),
+        ..EtcdClusterStatus::default()
+    };
+    for pace in Pace::all() {
+        assert_eq!(Pace::told(&status(&pace.heartbeat().to_string())), pace);
+    }
+    // Somebody has asked for it, or has written something else.
+    assert_eq!(Pace::told(&status("123")), Pace::OWN);
+    assert_eq!(Pace::told(&status("slow")), Pace::OWN);
+    assert_eq!(Pace::told(&EtcdClusterStatus::default()), Pace::OWN);
+}
