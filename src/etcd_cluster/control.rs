@@ -39,6 +39,9 @@ use pass::{PassError, pass};
 
 /// What comes in so shortly after something else is answered together with it.
 const GATHER: Duration = Duration::from_millis(30);
+/// So many clusters are looked at at a time. A leader begins with all of them, and thousands at once would leave no time for
+/// probes and the lease; but some may be waited for that do not answer, and they must not hold up the others.
+const AT_ONCE: u16 = 48;
 /// After a pass that failed as a whole.
 const AFTER_FAILURE: Duration = Duration::from_secs(3);
 /// How soon the first pass in a namespace is tried again: the rights there are on their way.
@@ -98,7 +101,7 @@ impl Control {
             since: clock::wall(),
         });
         Controller::new(scope.api::<EtcdCluster>(), watcher::Config::default())
-            .with_config(Pace::default().debounce(GATHER))
+            .with_config(Pace::default().debounce(GATHER).concurrency(AT_ONCE))
             .watches_stream(member_news, |it| belongs_to(&it))
             .watches_stream(pod_news, |it| belongs_to(&it))
             .watches_stream(claim_news, |it| belongs_to(&it))

@@ -22,7 +22,7 @@ use crate::api::etcd_cluster::checked;
 use crate::api::etcd_cluster::v1::EtcdCluster;
 use crate::api::names;
 use crate::etcd_cluster::act::{Act, ActError};
-use crate::etcd_cluster::compose::Look;
+use crate::etcd_cluster::compose::{Look, record};
 use crate::etcd_cluster::decide::decide;
 use crate::etcd_cluster::doors::found::Doors;
 use crate::etcd_cluster::furnish::{Difference, differences};
@@ -174,7 +174,9 @@ struct View {
 impl Visit<'_> {
     async fn glance(&self, cluster: &EtcdCluster) -> Result<Option<Action>, PassError> {
         let keyring = &self.context.keyring;
-        if keyring.credentials(self.blueprint.uid, self.now).is_none() {
+        // Nothing is kept for one that is left alone before anything of it was made.
+        let is_kept = !(self.blueprint.spec.paused && is_unborn(cluster));
+        if is_kept && keyring.credentials(self.blueprint.uid, self.now).is_none() {
             return Ok(None);
         }
         let told = self.context.shelves.stock(cluster);
@@ -188,7 +190,7 @@ impl Visit<'_> {
         let seen = look.seen();
         let plan = decide(&seen);
         let is_wanting = !differing(&blueprint, &view.stock, &seen).is_empty()
-            || keyring.must_look(&circle(&blueprint, &view.stock, self.now), self.now);
+            || is_kept && keyring.must_look(&circle(&blueprint, &view.stock, self.now), self.now);
         if !is_idle(&plan) || is_wanting {
             return Ok(None);
         }
@@ -343,6 +345,12 @@ fn differing(blueprint: &Blueprint<'_>, stock: &Stock, seen: &Seen) -> Vec<Diffe
 /// How soon the next pass follows one that nothing went wrong in; in its own time, if there was nothing to do.
 fn soon(late: bool, idle: bool) -> Option<Duration> {
     if late { Some(NOT_YET) } else { (!idle).then_some(AT_ONCE) }
+}
+
+/// Whether nobody was ever chosen to found it.
+fn is_unborn(cluster: &EtcdCluster) -> bool {
+    let record = record(&cluster.status.clone().unwrap_or_default());
+    record.formed.is_none() && record.founders.is_empty()
 }
 
 fn is_idle(plan: &Plan) -> bool {
