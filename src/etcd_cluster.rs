@@ -32,6 +32,7 @@ pub mod seen;
 mod status;
 mod stock;
 mod undo;
+mod upkeep;
 
 pub(crate) use control::Control;
 pub(crate) use identity::lifetimes::Lifetimes;

@@ -17,6 +17,8 @@
 mod diary;
 #[path = "convergence/judged.rs"]
 mod judged;
+#[path = "convergence/tended.rs"]
+mod tended;
 #[path = "convergence/world.rs"]
 mod world;
 
@@ -73,7 +75,8 @@ fn ways(state: &State) -> Vec<(String, World, usize)> {
     }
     let left = faults - 1;
     // Where releases or doors matter, what was done may also not have been told.
-    let most = world::calls(&plan) + usize::from(world.has_releases() || world.has_doors());
+    let tells = world.has_releases() || world.has_doors() || world.has_files();
+    let most = world::calls(&plan) + usize::from(tells);
     for cut in 0..most {
         ways.push((format!("crash before call {cut}"), world.after(&plan, cut), left));
     }
@@ -132,6 +135,8 @@ fn rested(world: &World, because: Because) -> Result<(), String> {
         Because::QuorumLost => world.has_lost_its_quorum(),
         // The only copy is in the memory of the only member.
         Because::RollingBlocked => world.has_one_copy_in_memory(),
+        // No data is in as many places as must agree.
+        Because::DataDiffersBlocked => world.has_no_majority(),
         Because::Paused
         | Because::FoundersLost
         | Because::VolumesRetained
@@ -154,6 +159,10 @@ fn rested(world: &World, because: Because) -> Result<(), String> {
         | Because::AuthBlocked
         | Because::Settling
         | Because::Unreachable
+        | Because::Defragmenting
+        | Because::NoSpace
+        | Because::NoSpaceStays
+        | Because::DataDiffers
         | Because::TooFew
         | Because::TooMany
         | Because::MemberUnwell => false,
@@ -344,7 +353,7 @@ fn a_change_that_nobody_starts_with_is_taken_back_wherever_somebody_crashes() {
 #[test]
 fn every_deed_is_done_somewhere_and_has_its_word() {
     let all: BTreeSet<&str> = Chore::WORDS.into_iter().chain(Step::WORDS).collect();
-    let mut done = BTreeSet::new();
+    let mut done = tended::deeds_of_a_full_cluster();
     let mut next = VecDeque::from([World::new(3, true, &[3, 1, 0])]);
     // The leader goes only where somebody sends it away.
     let away = |name: &str| Fault::SendAway(Name(name.to_owned()));

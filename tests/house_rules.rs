@@ -78,6 +78,7 @@ const PURE: &[&str] = &[
     "etcd_cluster/status",
     "etcd_cluster/stock",
     "etcd_cluster/undo",
+    "etcd_cluster/upkeep",
     "grants/complain",
     "grants/decide",
     "grants/memory",

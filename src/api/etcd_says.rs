@@ -42,6 +42,15 @@ pub struct Listed {
     pub is_learner: bool,
 }
 
+/// What a member has, up to one revision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Data {
+    /// The same for the same data.
+    pub hash: u32,
+    /// What it has forgotten. Only those who have forgotten the same can be compared.
+    pub compacted: i64,
+}
+
 /// What a member raised the alarm about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Alarm {

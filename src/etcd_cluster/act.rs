@@ -5,6 +5,7 @@
 
 mod chores;
 mod steps;
+mod upkeep;
 mod users;
 
 use std::time::Duration;

@@ -6,6 +6,7 @@
 
 pub(crate) mod health;
 pub(crate) mod pod;
+pub(crate) mod upkeep;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
@@ -19,6 +20,7 @@ use super::identity::trust::Trust;
 use super::log::{Need, Written};
 use super::render::metadata::scheme;
 use super::render::{Blueprint, tune};
+use super::seen::upkeep::Alarm as Kind;
 use super::seen::{
     ClusterId, Etcd, Intent, Lowering, Made, Member, MemberId, Name, Pod, Reading, Record,
     Registered, Seen, Volume, Wanted, WayBack,
@@ -33,9 +35,6 @@ use crate::api::plain::is_true;
 
 /// A learner so many entries behind votes without being a burden.
 const NEAR_ENOUGH: u64 = 1000;
-
-/// etcd's word for a file that has reached its quota.
-const NO_SPACE: &str = "NOSPACE";
 
 /// What one look is made of.
 pub(crate) struct Look<'a> {
@@ -88,6 +87,7 @@ impl Look<'_> {
                 Reading::Unknown => Reading::Unknown,
             },
             free_names: names.iter().filter(is_free).cloned().collect(),
+            upkeep: self.upkeep(),
         }
     }
 
@@ -164,13 +164,24 @@ impl Look<'_> {
             };
             let stranger = || Name(it.peer_urls.first().cloned().unwrap_or(format!("{:x}", it.id)));
             let name = named.unwrap_or_else(stranger);
-            Registered { id: MemberId(it.id), name, learner: it.is_learner, healthy, peer }
+            let file = self.file(&name, it.id);
+            Registered {
+                id: MemberId(it.id),
+                learner: it.is_learner,
+                healthy,
+                peer,
+                worth: file.is_some_and(|it| self.is_worth(council, it)),
+                copy: self.heard.copies.get(&name).copied(),
+                name,
+            }
         };
         Etcd {
             cluster: ClusterId(*cluster),
             leader: (*leader != 0).then_some(MemberId(*leader)),
             list: list.iter().map(entry).collect(),
             alarmed: alarms.iter().any(|it| self.is_grave(it)),
+            space: self.space(council),
+            corrupt: alarms.iter().any(|it| it.word == Kind::Corrupt.word()),
             lowering: self.lowering(),
             log_lacks: self.need().map_or(0, |it| it.lacks(self.heard)),
             auth: self.heard.auth,
@@ -198,7 +209,7 @@ impl Look<'_> {
     /// etcd may need a restart.
     fn is_grave(&self, alarm: &Alarm) -> bool {
         let changes_release = self.way.runs.is_some_and(|it| it != self.way.now());
-        alarm.word != NO_SPACE || changes_release
+        alarm.word != Kind::NoSpace.word() || changes_release
     }
 
     /// Whether a member answers as it should. An answer under its name from somebody else is none of its.

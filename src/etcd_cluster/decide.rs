@@ -2,10 +2,13 @@
 //! paused is left alone; a cluster is formed before anything else; who shall sleep sleeps; nobody acts
 //! without a quorum; who goes has gone before another comes; who comes has come before anybody is given
 //! up; only a cluster that is well changes its size; and one of the right size changes what its members
-//! are, one after the other, how they are called, and whether it asks who somebody is.
+//! are, one after the other, how they are called, and whether it asks who somebody is; and last it looks after
+//! its files. Where members have different data nothing happens but what ends that; where a file is full, room is made before
+//! members are changed.
 //! Comes in: `Seen`. Goes out: a `Plan`. May touch: nothing; pure.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
+mod compare;
 mod form;
 mod heal;
 mod join;
@@ -15,6 +18,7 @@ mod roll;
 mod scale;
 mod settle;
 mod switch;
+mod tend;
 mod users;
 
 use super::plan::{Because, Plan, Step};
@@ -26,22 +30,26 @@ type Said = Option<(Step, Because)>;
 type Rule = fn(&Seen, &Etcd) -> Said;
 
 /// The first that speaks is heard.
-const LADDER: [Rule; 15] = [
+const LADDER: [Rule; 19] = [
+    compare::rule,
     roll::taken_back,
     leave::rule,
     join::rule,
     strangers,
     heal::rule,
+    tend::begun,
     join::waiting,
     leave::blocked,
     scale::rule,
     settle::withdrawn,
     users::withdrawn,
     switch::begun,
+    tend::no_space,
     roll::rule,
     switch::rule,
     settle::rule,
     users::rule,
+    tend::rule,
 ];
 
 /// Decides one pass.

@@ -17,6 +17,8 @@ pub(crate) struct Heard {
     pub(crate) council: Reading<Council>,
     /// Whether etcd asks for users, beside what is wanted.
     pub(crate) auth: Auth,
+    /// Which data each member has, if that was asked for: the same number is the same data.
+    pub(crate) copies: BTreeMap<Name, u64>,
 }
 
 /// What one member said.
@@ -50,7 +52,12 @@ pub(crate) struct Council {
 impl Heard {
     /// Nobody was asked.
     pub(crate) const fn nothing() -> Self {
-        Self { voices: BTreeMap::new(), council: Reading::Unknown, auth: Auth::Unknown }
+        Self {
+            voices: BTreeMap::new(),
+            council: Reading::Unknown,
+            auth: Auth::Unknown,
+            copies: BTreeMap::new(),
+        }
     }
 
     /// What a member says of itself.

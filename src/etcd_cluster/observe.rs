@@ -3,6 +3,7 @@
 //! What watches told may be old, so it is good for seeing that nothing is to be done, and for nothing
 //! else: before anything is done, the API server is asked.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -17,10 +18,12 @@ use super::compose::pod::{has_ended, is_ending};
 use super::doors::Scheme;
 use super::doors::found::way_to;
 use super::heard::{Council, Heard, Voice};
+use super::seen::upkeep::Alarm as Kind;
 use super::seen::{Name, Reading};
 use super::stock::{Stock, name_of};
 use crate::api::etcd_cluster::v1::EtcdCluster;
 use crate::api::etcd_member::EtcdMember;
+use crate::api::etcd_says::Data;
 use crate::api::names;
 use crate::ports::call::CallError;
 use crate::ports::etcd::{Credentials, EtcdError, Line, Place};
@@ -134,7 +137,28 @@ pub(super) async fn ask(
         Some((name, revision)) => council(&heard, &lines, name, revision).await,
         None => Reading::Unknown,
     };
+    heard.copies = copies(&heard, &lines).await;
     (heard, lines)
+}
+
+/// Which data each member has, if etcd says that they differ. All are asked for the same revision, the last that each of them has;
+/// and what they have can be compared only if they have forgotten the same.
+async fn copies(heard: &Heard, lines: &Lines) -> BTreeMap<Name, u64> {
+    let Reading::Known(council) = &heard.council else { return BTreeMap::new() };
+    if !council.alarms.iter().any(|it| it.word == Kind::Corrupt.word()) {
+        return BTreeMap::new();
+    }
+    // Who only listens may be far behind.
+    let standings = heard.voices.values().filter_map(|it| it.standing.as_ref());
+    let voters = standings.filter(|it| !it.is_learner);
+    let Some(revision) = voters.map(|it| it.revision).min() else { return BTreeMap::new() };
+    let asked = lines.0.iter().filter(|(name, _)| heard.standing(name).is_some());
+    let told = join_all(asked.map(async |(name, line)| (name, line.data(revision).await)));
+    let known = told.await.into_iter().filter_map(|(name, told)| Some((name.clone(), told.ok()?)));
+    let known: Vec<(Name, Data)> = known.collect();
+    let forgotten: BTreeSet<i64> = known.iter().map(|(_, it)| it.compacted).collect();
+    let can_compare = forgotten.len() == 1;
+    known.into_iter().filter(|_| can_compare).map(|(name, it)| (name, it.hash.into())).collect()
 }
 
 /// Where a member can be asked; nowhere if its pod has no address yet, or nobody is there any more.

@@ -8,6 +8,7 @@ pub mod deeds;
 
 use serde::{Deserialize, Serialize};
 
+use super::seen::upkeep::{Alarm, Revision};
 use super::seen::{ClusterId, MemberId, Name};
 use crate::api::told::Told;
 
@@ -117,6 +118,17 @@ pub enum Step {
     EnableAuth,
     /// Let etcd ask for no users any more. Again it changes nothing.
     DisableAuth,
+    /// Give history up to a revision, so that there is room again. Before: nobody can write, and every voter is well. Again it is
+    /// refused, which says that it was done.
+    Compact(Revision),
+    /// Let a member rewrite its file, which gives free space back; it answers nobody meanwhile. It is written down before, with how long
+    /// that may take. Before: every voter is well, nobody listens, and it does not lead if there is another who can. Again it does
+    /// the same, twice at the most.
+    Defragment(Name),
+    /// Write down that every file had its turn.
+    EndUpkeep,
+    /// End an alarm. Before: what it was raised for is over. Again it changes nothing.
+    Disarm(Alarm),
     /// Delete the pod of a member that etcd does not know any more.
     DeletePod(Name),
     /// Delete what is left of a member that has no pod any more: its EtcdMember, and its volume if the
@@ -181,6 +193,16 @@ pub enum Because {
     TooFew,
     /// There are more members than are wanted.
     TooMany,
+    /// Files are rewritten, one after the other, to give back what is free in them.
+    Defragmenting,
+    /// A file has reached its quota, and room is being made.
+    NoSpace,
+    /// A file has reached its quota, and there is no room to be made: a person is needed.
+    NoSpaceStays,
+    /// Members have different data; most have the same, and the others are replaced.
+    DataDiffers,
+    /// Members have different data, and nobody knows which is right: a person is needed.
+    DataDiffersBlocked,
     /// A voter is unwell, and has time to come back.
     MemberUnwell,
     /// Everything is as it is wanted.
@@ -219,6 +241,11 @@ impl Because {
             Self::Unreachable => "VersionUnreachable",
             Self::TooFew => "TooFew",
             Self::TooMany => "TooMany",
+            Self::Defragmenting => "Defragmenting",
+            Self::NoSpace => "NoSpace",
+            Self::NoSpaceStays => "NoSpaceStays",
+            Self::DataDiffers => "DataDiffers",
+            Self::DataDiffersBlocked => "DataDiffersBlocked",
             Self::MemberUnwell => "MemberUnwell",
             Self::Well => "Well",
         }
@@ -242,6 +269,10 @@ impl Because {
             | Self::TakenBack
             | Self::Unreachable
             | Self::AuthBlocked
+            | Self::NoSpace
+            | Self::NoSpaceStays
+            | Self::DataDiffers
+            | Self::DataDiffersBlocked
             | Self::MemberUnwell => true,
             Self::Paused
             | Self::PredecessorThere
@@ -254,6 +285,7 @@ impl Because {
             | Self::Switching
             | Self::ChangingAuth
             | Self::Settling
+            | Self::Defragmenting
             | Self::TooFew
             | Self::TooMany
             | Self::Well => false,
@@ -269,6 +301,8 @@ impl Because {
             | Self::ForeignMember
             | Self::TakenBack
             | Self::AuthBlocked
+            | Self::NoSpaceStays
+            | Self::DataDiffersBlocked
             | Self::Unreachable => true,
             Self::Paused
             | Self::PredecessorThere
@@ -289,6 +323,9 @@ impl Because {
             | Self::Switching
             | Self::ChangingAuth
             | Self::Settling
+            | Self::Defragmenting
+            | Self::NoSpace
+            | Self::DataDiffers
             | Self::TooFew
             | Self::TooMany
             | Self::MemberUnwell

@@ -4,11 +4,14 @@
 //! look like an empty one.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
+pub mod upkeep;
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use super::doors::Scheme;
+use upkeep::{Space, Upkeep};
 
 /// What was asked for, if there was an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -66,6 +69,9 @@ pub struct Seen {
     pub etcd: Reading<Etcd>,
     /// Names that no member has, and that nothing is left of; as many as there can be members.
     pub free_names: Vec<Name>,
+    /// How the members' files are looked after.
+    #[serde(default)]
+    pub upkeep: Upkeep,
 }
 
 /// What the user wants.
@@ -227,8 +233,14 @@ pub struct Etcd {
     pub leader: Option<MemberId>,
     /// Its list of members.
     pub list: Vec<Registered>,
-    /// Whether any member has raised an alarm.
+    /// Whether any member has raised an alarm that forbids to disturb anybody.
     pub alarmed: bool,
+    /// Whether there is room in the members' files.
+    #[serde(default)]
+    pub space: Space,
+    /// Whether members are known to have different data.
+    #[serde(default)]
+    pub corrupt: bool,
     /// How many entries must be written to its log before the next release can start on it.
     #[serde(default)]
     pub log_lacks: u64,
@@ -287,6 +299,12 @@ pub struct Registered {
     /// How the others call it.
     #[serde(default)]
     pub peer: Scheme,
+    /// Whether so much is free in its file that it is worth rewriting.
+    #[serde(default)]
+    pub worth: bool,
+    /// Which data it has: the same for all that have the same. It is asked for while members are known to differ.
+    #[serde(default)]
+    pub copy: Option<u64>,
 }
 
 impl Member {

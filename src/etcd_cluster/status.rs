@@ -10,6 +10,7 @@ mod conditions;
 mod doors;
 mod member;
 mod steps;
+mod upkeep;
 mod words;
 
 use conditions::was_changing;
@@ -25,7 +26,7 @@ use super::plan::{Because, Plan};
 use super::seen::{Course, Etcd, Lowering, Made, Member, Pod, Reading, Registered, Seen, WayBack};
 use crate::api::etcd_cluster::v1::EtcdCluster;
 use crate::api::etcd_cluster::v1::status::{
-    ClientLine, EtcdClusterStatus, MemberRole, MemberStatus, PlanStatus,
+    ClientLine, EtcdClusterStatus, MemberRole, MemberStatus, PlanStatus, UpkeepStatus,
 };
 use crate::api::etcd_says::Standing;
 use crate::api::etcd_version::{Minor, Release};
@@ -34,6 +35,7 @@ use crate::api::names;
 use crate::api::pod::LocalRef;
 use crate::etcd_cluster::render::tune;
 use crate::etcd_cluster::undo;
+use crate::etcd_cluster::upkeep::Told;
 
 /// The first minor version that says which form its data has.
 const FORMS: Minor = Minor { major: 3, minor: 6 };
@@ -68,9 +70,8 @@ pub(crate) fn as_told(cluster: &EtcdCluster, seen: &Seen, plan: Plan) -> Plan {
 /// The status of the cluster.
 pub(crate) fn cluster(tale: &Tale<'_>) -> EtcdClusterStatus {
     let Tale { look, seen, plan, .. } = tale;
-    let stock = look.stock;
+    let (stock, blueprint, way) = (look.stock, look.blueprint, look.way);
     let before = stock.cluster.status.clone().unwrap_or_default();
-    let (blueprint, way) = (look.blueprint, look.way);
     let members = members(tale);
     let well = members.iter().filter(|it| {
         it.healthy.known() == Some(&true) && it.role.known() != Some(&MemberRole::Learner)
@@ -112,7 +113,8 @@ pub(crate) fn cluster(tale: &Tale<'_>) -> EtcdClusterStatus {
             because: Field::Known(why(tale).into()),
             blocked_by: tale.trouble.clone().map(|it| words::short(&it).into()).into(),
         }),
-        progress: Field::Absent,
+        upkeep: looked_after(tale, &before),
+        progress: upkeep::progress(tale),
         backup: before.backup.clone(),
         tuning: Field::Known(tune::tuning(blueprint.spec, blueprint.pace)),
         clients: clients(tale, &before),
@@ -163,6 +165,13 @@ fn clients(tale: &Tale<'_>, before: &EtcdClusterStatus) -> Field<ClientLine> {
         Some(doors) => doors.line(tale.seen, stock, *now),
         None => before.clients.clone(),
     }
+}
+
+/// What was written down about the members' files, and when they are looked at next.
+fn looked_after(tale: &Tale<'_>, before: &EtcdClusterStatus) -> Field<UpkeepStatus> {
+    let told = Told::read(before);
+    let next = told.next_look(tale.look.blueprint.spec.defragment.as_ref(), tale.look.now);
+    Told { next, ..told }.status()
 }
 
 fn binding(cluster: &str) -> Field<LocalRef> {

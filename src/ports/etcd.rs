@@ -4,6 +4,7 @@
 //! own client would spread calls over members, and an answer must be known to come from one.
 
 pub(crate) mod metrics;
+mod upkeep;
 pub(crate) mod users;
 
 use std::fmt;
@@ -16,6 +17,7 @@ use etcd_client::{
 };
 use futures::{StreamExt, TryStreamExt, stream};
 use tokio::time;
+use tonic::Code;
 use tonic::transport::Endpoint;
 
 use crate::api::etcd_says::{Alarm, Listed, Standing};
@@ -26,6 +28,9 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(2);
 const PROBE_KEY: &str = "quorate-probe";
 /// A key that is smaller.
 const BEFORE_PROBE_KEY: &str = "quorate";
+/// etcd's words for its alarms.
+const NO_SPACE: &str = "NOSPACE";
+const CORRUPT: &str = "CORRUPT";
 /// So many entries are on their way at once.
 const AT_ONCE: usize = 64;
 
@@ -92,6 +97,13 @@ impl EtcdError {
         let etcd_client::Error::GRpcStatus(status) = source.as_ref() else { return None };
         (!status.message().is_empty()).then(|| status.message())
     }
+
+    /// The code of etcd's answer, if it gave one.
+    fn code(&self) -> Option<Code> {
+        let Self::Call { source, .. } = self else { return None };
+        let etcd_client::Error::GRpcStatus(status) = source.as_ref() else { return None };
+        Some(status.code())
+    }
 }
 
 /// A line to one member.
@@ -132,14 +144,23 @@ impl Line {
         doing: &'static str,
         call: impl Future<Output = Result<T, etcd_client::Error>>,
     ) -> Result<T, EtcdError> {
+        self.within_limit(self.limit, doing, call).await
+    }
+
+    async fn within_limit<T>(
+        &self,
+        limit: Duration,
+        doing: &'static str,
+        call: impl Future<Output = Result<T, etcd_client::Error>>,
+    ) -> Result<T, EtcdError> {
         let host = || self.host.clone();
-        match time::timeout(self.limit, call).await {
+        match time::timeout(limit, call).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(source)) => {
                 Err(EtcdError::Call { doing, host: host(), source: Box::new(source) })
             }
             Err(time::error::Elapsed { .. }) => {
-                Err(EtcdError::TimedOut { doing, host: host(), limit: self.limit })
+                Err(EtcdError::TimedOut { doing, host: host(), limit })
             }
         }
     }
@@ -203,8 +224,8 @@ impl Line {
         let alarm = |it: &etcd_client::AlarmMember| {
             let word = match it.alarm() {
                 AlarmType::None => return None,
-                AlarmType::Nospace => "NOSPACE",
-                AlarmType::Corrupt => "CORRUPT",
+                AlarmType::Nospace => NO_SPACE,
+                AlarmType::Corrupt => CORRUPT,
             };
             Some(Alarm { member: it.member_id(), word })
         };

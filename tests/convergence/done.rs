@@ -15,6 +15,7 @@ impl World {
     /// The world after the first `most` calls of a plan.
     pub(crate) fn after(&self, plan: &Plan, most: usize) -> Self {
         let mut after = self.clone();
+        let busy = self.busy();
         for chore in plan.chores.iter().take(most) {
             after.chore(chore);
             after.live();
@@ -24,6 +25,9 @@ impl World {
             after.live();
         }
         if most > calls(plan) {
+            if let Some(name) = &busy {
+                after.rewritten(name);
+            }
             after.tell();
             after.tell_clients();
             after.tell_who_left(self);
@@ -176,7 +180,10 @@ impl World {
                 let place = NAMES.iter().position(|it| **it == name.0);
                 self.used = place.map_or(self.used, |it| it + 1);
             }
-            Step::AddLearner(name) => self.add(name),
+            Step::AddLearner(name) => {
+                self.must_have_the_same("somebody joins");
+                self.add(name);
+            }
             Step::Promote(id) => {
                 let entry = self.list.iter_mut().find(|it| it.id == id.0).unwrap();
                 entry.learner = false;
@@ -197,6 +204,10 @@ impl World {
             Step::MakeUsers => self.make_users(),
             Step::EnableAuth => self.enable_auth(),
             Step::DisableAuth => self.disable_auth(),
+            Step::Compact(_) => self.compact(),
+            Step::Defragment(name) => self.defragment(name),
+            Step::EndUpkeep => self.end_upkeep(),
+            Step::Disarm(alarm) => self.disarm(*alarm),
             Step::DeletePod(name) => {
                 self.must_be_a_stranger(name);
                 self.lose_pod(name);
@@ -211,6 +222,7 @@ impl World {
     }
 
     fn restart(&mut self, name: &Name) {
+        self.must_have_the_same("a pod is made anew");
         if !self.is_made_otherwise(name) {
             self.broken = Some(format!("{name} is made anew, and is as it should be"));
         }
@@ -246,6 +258,7 @@ impl World {
 
     fn remove(&mut self, id: u64) {
         let entry = self.list.iter().find(|it| it.id == id).unwrap().clone();
+        self.must_be_wrong(&entry.name);
         self.list.retain(|it| it.id != id);
         if !entry.learner && !self.answers() {
             self.broken = Some(format!("without {} there is no quorum", entry.name));

@@ -174,7 +174,7 @@ impl World {
 
     /// A step of which one call was made, and no other.
     pub(crate) fn half_done(&self, plan: &Plan) -> Option<Self> {
-        let Step::Readdress(name) = &plan.step else { return None };
+        let Step::Readdress(name) = &plan.step else { return self.half_tended(plan) };
         let mut half = self.after(plan, plan.chores.len());
         half.addresses.insert(name.clone(), half.doors.peers);
         half.live();

@@ -107,6 +107,10 @@ impl World {
             | Step::MakeUsers
             | Step::EnableAuth
             | Step::DisableAuth
+            | Step::Compact(_)
+            | Step::Defragment(_)
+            | Step::EndUpkeep
+            | Step::Disarm(_)
             | Step::DeletePod(_)
             | Step::Forget(_)) => same.clone(),
         };

@@ -3,7 +3,7 @@
 use quorate::api::told::Told;
 use quorate::etcd_cluster::seen::{Intent, Name, Record, quorum};
 
-use super::{Disk, Entry, Process, Turn, World};
+use super::{Disk, Entry, Mishap, Process, Turn, World};
 
 /// What can happen to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +40,8 @@ pub(crate) enum Fault {
     Ask(u8),
     /// How members are called, or whether etcd asks for users, is changed.
     Turn(Turn),
+    /// Something happens to files or data.
+    Befall(Mishap),
     /// Somebody writes by hand that a member shall go.
     SendAway(Name),
 }
@@ -48,6 +50,7 @@ impl World {
     pub(crate) fn faults(&self) -> Vec<Fault> {
         let mut faults: Vec<Fault> = self.may_ask_for().map(Fault::Ask).collect();
         faults.extend(self.turns().into_iter().map(Fault::Turn));
+        faults.extend(self.mishaps().into_iter().map(Fault::Befall));
         if self.is_calm() {
             return faults;
         }
@@ -117,11 +120,13 @@ impl World {
             Fault::Forget => {
                 after.record = Record::default();
                 after.forget_told();
+                after.forget_round();
             }
             Fault::Edit(size) => after.replicas = *size,
             Fault::Change => after.recipe.changed = !self.recipe.changed,
             Fault::Ask(minor) => after.ask_for(*minor),
             Fault::Turn(turn) => after.turn(*turn),
+            Fault::Befall(mishap) => after.befall(mishap),
             Fault::SendAway(name) => {
                 if let Some(object) = after.members.get_mut(name) {
                     object.intent = Intent::Leave;
@@ -151,6 +156,7 @@ impl World {
     pub(crate) fn mended(mut self) -> Self {
         self.recipe.spoilt = false;
         self.give_secret();
+        self.delete_keys();
         self
     }
 
@@ -158,8 +164,10 @@ impl World {
     pub(crate) fn later(&self) -> Self {
         let mut later = self.clone();
         later.time_goes_by();
+        later.files_rest();
+        let up: Vec<Name> = self.members.keys().filter(|it| later.is_up(it)).cloned().collect();
         for (name, object) in &mut later.members {
-            object.given_up = !self.is_up(name);
+            object.given_up = !up.contains(name);
         }
         later
     }
@@ -180,6 +188,7 @@ impl World {
             }
             self.live_with_releases();
             self.live_with_doors();
+            self.live_with_files();
             if *self == before {
                 return;
             }

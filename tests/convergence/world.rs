@@ -6,6 +6,7 @@ mod doors;
 mod explain;
 mod happen;
 mod release;
+mod upkeep;
 
 use std::collections::BTreeMap;
 
@@ -15,11 +16,14 @@ use doors::{Door, Doors};
 pub(crate) use happen::Fault;
 use quorate::api::told::Told;
 use quorate::etcd_cluster::doors::Scheme;
+use quorate::etcd_cluster::seen::upkeep::Upkeep;
 use quorate::etcd_cluster::seen::{
     ClusterId, Etcd, Intent, Made, Member, MemberId, Name, Pod, Reading, Record, Registered, Seen,
     Volume, Wanted, quorum,
 };
 use release::{Releases, TakenBack};
+use upkeep::Files;
+pub(crate) use upkeep::Mishap;
 
 /// The names that members get, in their order.
 const NAMES: [&str; 26] = [
@@ -102,6 +106,7 @@ pub(crate) struct World {
     ids: u64,
     used: usize,
     releases: Releases,
+    files: Files,
     taken_back: Option<TakenBack>,
     pub(crate) broken: Option<String>,
 }
@@ -128,6 +133,7 @@ impl World {
             ids: 0,
             used: 0,
             releases: Releases::default(),
+            files: Files::default(),
             taken_back: None,
             broken: None,
         }
@@ -157,6 +163,7 @@ impl World {
             predecessors: Vec::new(),
             etcd: if self.answers() { Reading::Known(self.etcd()) } else { Reading::Unknown },
             free_names: free.collect(),
+            upkeep: if self.answers() { self.upkeep() } else { Upkeep::default() },
         }
     }
 
@@ -191,12 +198,16 @@ impl World {
             learner: it.learner,
             healthy: Reading::Known(self.is_up(&it.name)),
             peer: it.peer,
+            worth: self.is_worth(&it.name),
+            copy: self.said_copy(&it.name),
         };
         Etcd {
             cluster: CLUSTER,
             leader: self.leader.map(MemberId),
             list: self.list.iter().map(entry).collect(),
-            alarmed: false,
+            alarmed: self.is_corrupt(),
+            space: self.space(),
+            corrupt: self.is_corrupt(),
             log_lacks: self.log_lacks(),
             lowering: self.lowering(),
             auth: self.auth(),
@@ -206,6 +217,7 @@ impl World {
     fn is_up(&self, name: &Name) -> bool {
         matches!(self.pods.get(name), Some(Process::Running { .. }))
             && self.disks.get(name) == Some(&Disk::Log)
+            && !self.is_rewriting(name)
     }
 
     fn voters(&self) -> impl Iterator<Item = &Entry> {
@@ -261,7 +273,7 @@ impl World {
         let lost = self.pods.keys().filter(is_lost).count();
         let count = self.list.len() == self.replicas && self.members.len() == self.replicas + left;
         let is_new = self.list.iter().all(|it| !self.is_made_otherwise(&it.name));
-        let is_there = self.has_what_is_asked_for() && self.is_called_as_wanted();
+        let is_there = self.has_what_is_asked_for() && self.is_called_as_wanted() && self.is_tidy();
         well && known && count && is_new && is_there && self.pods.len() == self.replicas + lost
     }
 }

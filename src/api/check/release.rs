@@ -83,6 +83,7 @@ impl Abilities {
         Ability::Downgrade,
         Ability::PlainText,
         Ability::Auth,
+        Ability::Defragment,
     ]);
     /// Everything that the API has words for.
     pub const EVERYTHING: Self = Self(Ability::ALL);

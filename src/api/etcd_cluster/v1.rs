@@ -275,11 +275,11 @@ shape! {
 shape! {
     /// When a member's file is rewritten to give back free space. One member at a time, the leader last.
     pub struct Defragment {
-        /// When to look, such as `0 4 * * 0`.
+        /// When to look, such as `0 4 * * 0`; all the time, if it is left out.
         schedule: Schedule,
         /// The schedule's time zone; UTC if it is left out.
         time_zone: TimeZone,
-        /// How much space must be free in the file for it to be worth the pause.
+        /// How much space must be free in the file for it to be worth the pause; a tenth of the file, if only a schedule is given.
         reclaim_above: Size,
     }
 }

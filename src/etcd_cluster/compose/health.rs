@@ -32,6 +32,10 @@ pub(super) fn is_given_up(look: &Look<'_>, object: &EtcdMember, pod: Option<&Pod
         return standing.is_learner
             && listens_since(object).is_some_and(|it| lasted(it) >= patience);
     }
+    // Who rewrites its file answers nobody, and has time for it.
+    if look.is_rewriting(&name_of(object)) {
+        return false;
+    }
     let Some(since) = unwell_since(object) else { return false };
     let unwell = match pod {
         // A new pod has its own time: the one before may have been made from something that was taken back.

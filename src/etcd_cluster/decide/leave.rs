@@ -22,7 +22,8 @@ fn leaving(seen: &Seen) -> impl Iterator<Item = &Member> {
     seen.members.iter().filter(|it| it.intent.goes())
 }
 
-fn next(etcd: &Etcd, member: &Member) -> Said {
+/// The next step of one that goes.
+pub(super) fn next(etcd: &Etcd, member: &Member) -> Said {
     match etcd.entry(&member.name) {
         Some(entry) => struck(etcd, entry),
         None => cleared(member).map(|step| (step, Because::Leaving)),

@@ -14,6 +14,8 @@ fn seen(voters: &[&str]) -> Seen {
         learner: false,
         healthy: Reading::Known(true),
         peer: Scheme::Https,
+        worth: false,
+        copy: None,
     };
     Seen {
         wanted: Wanted {
@@ -35,11 +37,14 @@ fn seen(voters: &[&str]) -> Seen {
             leader: None,
             list: voters.iter().map(entry).collect(),
             alarmed: false,
+            space: crate::etcd_cluster::seen::upkeep::Space::Enough,
+            corrupt: false,
             log_lacks: 0,
             lowering: Lowering::No,
             auth: Auth::AsWanted,
         }),
         free_names: Vec::new(),
+        upkeep: crate::etcd_cluster::seen::upkeep::Upkeep::default(),
     }
 }
 

@@ -41,6 +41,7 @@ fn heard(members: &[(&str, u64)]) -> Heard {
         voices: members.iter().enumerate().map(voice).collect(),
         council: Reading::Known(council),
         auth: crate::etcd_cluster::seen::Auth::AsWanted,
+        copies: std::collections::BTreeMap::new(),
     }
 }
 

@@ -70,7 +70,7 @@ impl Chore {
 
 impl Step {
     /// The words of all of them that do something.
-    pub const WORDS: [&'static str; 17] = [
+    pub const WORDS: [&'static str; 21] = [
         "MakeJoiner",
         "AddLearner",
         "Promote",
@@ -86,6 +86,10 @@ impl Step {
         "MakeUsers",
         "EnableAuth",
         "DisableAuth",
+        "Compact",
+        "Defragment",
+        "EndUpkeep",
+        "Disarm",
         "DeletePod",
         "Forget",
     ];
@@ -110,6 +114,10 @@ impl Step {
             Self::MakeUsers => Some("MakeUsers"),
             Self::EnableAuth => Some("EnableAuth"),
             Self::DisableAuth => Some("DisableAuth"),
+            Self::Compact(_) => Some("Compact"),
+            Self::Defragment(_) => Some("Defragment"),
+            Self::EndUpkeep => Some("EndUpkeep"),
+            Self::Disarm(_) => Some("Disarm"),
             Self::DeletePod(_) => Some("DeletePod"),
             Self::Forget(_) => Some("Forget"),
         }

@@ -18,7 +18,11 @@ use crate::etcd_cluster::seen::Name;
 /// Where the official image has it.
 const ETCD: &str = "/usr/local/bin/etcd";
 const SAID_LAST: &str = "FallbackToLogsOnError";
-const LIVE: &str = "/livez";
+/// Whether etcd has come so far that it can read what it has.
+const STARTED: &str = "/livez";
+/// Whether the process answers at all. A member that rewrites its file reads nothing until it is done, which takes minutes for a
+/// large one; whoever killed it then would only make it begin anew. One that never reads again is seen by the operator.
+const LIVE: &str = "/livez?exclude=serializable_read";
 /// All that this member can answer for by itself. Whether the members agree is not its to say: nobody
 /// would be ready while they do not, and those who wait for them could not even ask.
 const READY: &str = "/readyz?exclude=linearizable_read";
@@ -74,7 +78,7 @@ impl Blueprint<'_> {
             ports: Some(PORTS.map(|(name, number)| port(name, number)).to_vec()),
             resources: Some(self.spec.pods.resources.clone()),
             volume_mounts: Some(self.mounts()?),
-            startup_probe: Some(probe(LIVE, &START)),
+            startup_probe: Some(probe(STARTED, &START)),
             liveness_probe: Some(probe(LIVE, &STAY)),
             readiness_probe: Some(probe(READY, &SERVE)),
             security_context: Some(confined()),

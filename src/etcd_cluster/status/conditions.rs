@@ -76,13 +76,13 @@ pub(super) fn all(tale: &Tale<'_>, before: &EtcdClusterStatus) -> Vec<Condition>
 fn facts(tale: &Tale<'_>, said: &[Condition]) -> Vec<Fact> {
     let because = tale.plan.because;
     let reason = because.word();
-    let story = words::story(tale);
-    let not_ready = not_ready(tale);
+    let (story, not_ready) = (words::story(tale), not_ready(tale));
     let waits = tale.plan.step == Step::Wait && tale.plan.chores.is_empty();
     let needs_a_person = because.needs_a_person() || tale.stuck.is_some();
     let busy = tale.trouble.is_some()
         || !because.is_as_wanted() && !needs_a_person && because != Because::Paused
         || !waits;
+    let as_wanted = because.is_as_wanted() || is_tended(tale);
     let answers = matches!(tale.seen.etcd, Reading::Known(_));
     let formed = tale.seen.record.formed.is_some();
     let available = if answers && formed {
@@ -95,8 +95,8 @@ fn facts(tale: &Tale<'_>, said: &[Condition]) -> Vec<Fact> {
     let stalled_reason = if tale.stuck.is_some() { "CertificatesStuck" } else { reason };
     vec![
         match not_ready {
-            Some((why, words)) if because.is_as_wanted() => Fact::no(READY, why, words),
-            Some(_) | None => Fact::of(READY, because.is_as_wanted(), reason, story.clone()),
+            Some((why, words)) if as_wanted => Fact::no(READY, why, words),
+            Some(_) | None => Fact::of(READY, as_wanted, reason, story.clone()),
         },
         available,
         if busy {
@@ -124,6 +124,12 @@ fn facts(tale: &Tale<'_>, said: &[Condition]) -> Vec<Fact> {
         recovering(tale),
         certificates(tale),
     ]
+}
+
+/// While files are rewritten a cluster is ready, as long as nobody is missing.
+fn is_tended(tale: &Tale<'_>) -> bool {
+    tale.plan.because == Because::Defragmenting
+        && tale.seen.etcd.known().is_some_and(Etcd::all_voters_are_well)
 }
 
 fn certificates(tale: &Tale<'_>) -> Fact {
@@ -228,6 +234,8 @@ fn recovering(tale: &Tale<'_>) -> Fact {
         Because::MemberLost
         | Because::MemberLostBlocked
         | Because::MemberUnwell
+        | Because::NoSpace
+        | Because::DataDiffers
         | Because::JoinFailed => {
             Fact::yes(RECOVERING, tale.plan.because.word(), words::story(tale))
         }
@@ -253,6 +261,9 @@ fn recovering(tale: &Tale<'_>) -> Fact {
         | Because::AuthBlocked
         | Because::Settling
         | Because::Unreachable
+        | Because::Defragmenting
+        | Because::NoSpaceStays
+        | Because::DataDiffersBlocked
         | Because::TooFew
         | Because::TooMany
         | Because::Well => Fact::no(RECOVERING, "NothingLost", "No member is being brought back."),

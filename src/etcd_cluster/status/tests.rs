@@ -3,6 +3,7 @@
 use super::*;
 use crate::etcd_cluster::decide::decide;
 use crate::etcd_cluster::doors::Scheme;
+use crate::etcd_cluster::seen::upkeep::Upkeep;
 use crate::etcd_cluster::seen::{Auth, ClusterId, Intent, MemberId, Name, Record, Volume, Wanted};
 
 #[test]
@@ -41,6 +42,8 @@ fn one_is_away(fails: bool) -> Seen {
         learner: false,
         healthy: Reading::Known(well),
         peer: Scheme::Https,
+        worth: false,
+        copy: None,
     };
     Seen {
         wanted: Wanted {
@@ -62,11 +65,14 @@ fn one_is_away(fails: bool) -> Seen {
             leader: Some(MemberId(1)),
             list: vec![entry((1, "a"), true), entry((2, "b"), true), entry((3, "c"), false)],
             alarmed: false,
+            space: crate::etcd_cluster::seen::upkeep::Space::Enough,
+            corrupt: false,
             log_lacks: 0,
             lowering: Lowering::No,
             auth: Auth::default(),
         }),
         free_names: Vec::new(),
+        upkeep: Upkeep::default(),
     }
 }
 

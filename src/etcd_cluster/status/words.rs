@@ -4,7 +4,7 @@
 
 use k8s_openapi::api::core::v1::Pod;
 
-use super::{Tale, doors};
+use super::{Tale, doors, upkeep};
 use crate::api::etcd_cluster::v1::status::TakenBack;
 use crate::api::etcd_version::{self, path::path};
 use crate::etcd_cluster::compose::pod::{etcd, state};
@@ -62,6 +62,13 @@ pub(super) const fn because(because: Because) -> &'static str {
         }
         Because::TooFew => "there are fewer members than are wanted",
         Because::TooMany => "there are more members than are wanted",
+        Because::Defragmenting => "members rewrite their files, one by one",
+        Because::NoSpace => "a file has reached its quota, and room is being made",
+        Because::NoSpaceStays => "a file has reached its quota, and there is no room to be made",
+        Because::DataDiffers => "members have different data, and most have the same",
+        Because::DataDiffersBlocked => {
+            "members have different data, and nobody knows which is right"
+        }
         Because::MemberUnwell => "a voter is unwell, and has time to come back",
         Because::Well => "everything is as it is wanted",
     }
@@ -93,15 +100,7 @@ fn main_words(tale: &Tale<'_>) -> String {
         ),
         Because::FoundersLost => "The founding members cannot become a cluster any more. Nothing was written to them: they are cleared away, and others take their place.".to_owned(),
         Because::VolumesRetained => retained(tale),
-        Because::PredecessorThere => {
-            let names: Vec<String> = tale.seen.predecessors.iter().map(ToString::to_string).collect();
-            format!(
-                "Members of an earlier cluster called {} are still here: {}. They are waited for. If that cluster was disconnected, delete its \
-                 EtcdMembers first, or give this one another name.",
-                tale.look.blueprint.name,
-                list(&names),
-            )
-        }
+        Because::PredecessorThere => predecessors(tale),
         Because::Asleep => "`spec.replicas` is 0: nothing runs, and the volumes stay. Set it to a number of members to wake the cluster.".to_owned(),
         Because::QuorumLost => quorum_lost(tale),
         Because::ForeignCluster => "Another etcd cluster answers at the members' addresses than the one that was founded. Nothing is touched. Find out who started it, and remove it.".to_owned(),
@@ -120,6 +119,11 @@ fn main_words(tale: &Tale<'_>) -> String {
         ),
         Because::Rolling | Because::RollingBlocked | Because::Settling => changing(tale),
         Because::Switching | Because::ChangingAuth | Because::AuthBlocked => doors::words(tale),
+        Because::Defragmenting => upkeep::rewriting(tale),
+        Because::NoSpace => upkeep::no_space(tale),
+        Because::NoSpaceStays => upkeep::no_space_stays(tale),
+        Because::DataDiffers => upkeep::differs(tale),
+        Because::DataDiffersBlocked => upkeep::asks(tale),
         Because::ChangeFails => format!(
             "{} {} does not start as it is made now. The change is taken back; no other member is touched, and nothing is lost.",
             rolled(tale), list(&failing(tale)),
@@ -131,6 +135,17 @@ fn main_words(tale: &Tale<'_>) -> String {
         Because::MemberUnwell => format!("{} is unwell; the others answer. It is replaced if it does not come back.", list(&unwell(tale))),
         Because::Well => format!("All {wanted} members are well."),
     }
+}
+
+/// Who is still there of an earlier cluster.
+fn predecessors(tale: &Tale<'_>) -> String {
+    let names: Vec<String> = tale.seen.predecessors.iter().map(ToString::to_string).collect();
+    format!(
+        "Members of an earlier cluster called {} are still here: {}. They are waited for. If that cluster was disconnected, delete its \
+         EtcdMembers first, or give this one another name.",
+        tale.look.blueprint.name,
+        list(&names),
+    )
 }
 
 /// How a change of the members goes.
@@ -317,6 +332,9 @@ pub(super) fn silence(tale: &Tale<'_>, name: &Name) -> (&'static str, String) {
         seen::Pod::Refuses => ("DataLost", "Its data is gone, so etcd does not start.".to_owned()),
         seen::Pod::Going => ("PodGoes", "Its pod is on its way out.".to_owned()),
         seen::Pod::Ended => ("PodEnded", "Its pod has ended.".to_owned()),
+        seen::Pod::Started if tale.look.is_rewriting(name) => {
+            ("RewritesFile", "It rewrites its file, and answers nobody meanwhile.".to_owned())
+        }
         seen::Pod::Started => {
             let why = tale.look.heard.voices.get(name).and_then(|it| it.silence.clone());
             let words = reason(pod).or(why).unwrap_or_else(|| "It does not answer yet.".to_owned());

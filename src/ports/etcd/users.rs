@@ -30,15 +30,6 @@ pub(crate) enum Knock {
     NotAsked,
 }
 
-impl EtcdError {
-    /// The code of etcd's answer, if it gave one.
-    fn code(&self) -> Option<Code> {
-        let Self::Call { source, .. } = self else { return None };
-        let etcd_client::Error::GRpcStatus(status) = source.as_ref() else { return None };
-        Some(status.code())
-    }
-}
-
 /// What is there already is as good as made, and what is not there is nothing.
 fn unless_settled<T>(done: Result<T, EtcdError>) -> Result<Option<T>, EtcdError> {
     match done {

@@ -151,6 +151,7 @@ impl Spoke for v1alpha1::EtcdClusterStatus {
             highest_revision: _,
             members,
             taken_back: _,
+            upkeep: _,
             plan: _,
             progress: _,
             backup: _,

@@ -223,6 +223,7 @@ impl Spoke for v1beta1::EtcdClusterStatus {
             highest_revision: _,
             members: _,
             taken_back: _,
+            upkeep: _,
             plan: _,
             progress: _,
             backup,

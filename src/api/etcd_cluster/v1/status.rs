@@ -59,6 +59,8 @@ shape! {
         members: Vec<MemberStatus>,
         /// A change that members do not start with, and what they are made of instead. It holds until that part of the spec is changed.
         taken_back: TakenBack,
+        /// How the members' files are looked after.
+        upkeep: UpkeepStatus,
         /// What comes next, and why.
         plan: PlanStatus,
         /// How far a long piece of work has come.
@@ -123,6 +125,28 @@ shape! {
         /// The generation of the spec at that time.
         #[schemars(range(min = 0, max = WIDEST))]
         generation: i64,
+    }
+}
+
+shape! {
+    /// How the members' files are looked after.
+    pub struct UpkeepStatus {
+        /// Why files are rewritten, or were last: `Schedule`, `Threshold` or `NoSpace`.
+        occasion: Word,
+        /// When that began.
+        began: Time,
+        /// When it was over; absent while it goes on.
+        ended: Time,
+        /// The members that had their turn, in order. One whose file is still too large has a second one.
+        #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "atomic"))]
+        turns: Vec<MemberName>,
+        /// Until when nobody wonders that the last of them is silent: who rewrites its file answers nobody.
+        until: Time,
+        /// The revision up to which history was given up to make room.
+        #[schemars(range(min = 0, max = WIDEST))]
+        compacted: i64,
+        /// When files are looked at next, by the schedule.
+        next: Time,
     }
 }
 

@@ -11,11 +11,13 @@ use super::{AGAIN, AT_ONCE, PassError, SELDOM, Visit, WELL, is_idle};
 use crate::api::check::Verdict;
 use crate::api::etcd_cluster::v1::EtcdCluster;
 use crate::api::etcd_cluster::v1::status::EtcdClusterStatus;
+use crate::api::etcd_says::Standing;
 use crate::etcd_cluster::act::ActError;
 use crate::etcd_cluster::control::Context;
 use crate::etcd_cluster::identity::ring::Turn;
 use crate::etcd_cluster::plan::{Because, Plan, Step};
 use crate::etcd_cluster::report;
+use crate::etcd_cluster::seen::upkeep::Space;
 use crate::etcd_cluster::seen::{Seen, WayBack};
 use crate::etcd_cluster::status::{self, Tale};
 use crate::ports::call::Class;
@@ -131,7 +133,7 @@ impl Visit<'_> {
         let cluster = &tale.look.stock.cluster;
         let told = status::cluster(tale);
         let (namespace, name) = (self.blueprint.namespace, self.blueprint.name);
-        self.context.metrics.etcd_clusters.told(namespace, name, census(tale.seen));
+        self.context.metrics.etcd_clusters.told(namespace, name, census(tale));
         let before = status::reason_before(cluster);
         let mut stale = false;
         let mut settle = |done: Result<bool, ObjectError>| match done {
@@ -160,21 +162,34 @@ impl Visit<'_> {
     }
 }
 
-fn census(seen: &Seen) -> Census {
+/// The largest that any member has of something.
+fn largest(tale: &Tale<'_>, of: impl Fn(&Standing) -> i64) -> i64 {
+    let standings = tale.look.heard.voices.values().filter_map(|it| it.standing.as_ref());
+    standings.map(of).max().unwrap_or(0)
+}
+
+fn census(tale: &Tale<'_>) -> Census {
+    let seen = tale.seen;
     let well = seen.etcd.known().map_or(0, |etcd| etcd.voters().filter(|it| it.is_well()).count());
     Census {
         wanted: seen.wanted.replicas,
         ready: well,
         has_quorum: seen.etcd.known().is_some(),
         is_taken_back: seen.wanted.way_back == WayBack::Taken,
+        is_full: seen.etcd.known().is_some_and(|etcd| etcd.space != Space::Enough),
+        differs: seen.etcd.known().is_some_and(|etcd| etcd.corrupt),
+        file: largest(tale, |it| it.db_size),
+        in_use: largest(tale, |it| it.db_in_use),
     }
 }
 
 /// How soon a cluster is looked at again in which nothing is to be done now.
 fn rest(because: Because) -> Duration {
     match because {
-        Because::Well | Because::TakenBack | Because::AuthBlocked => WELL,
-        Because::Switching => AGAIN,
+        Because::Well | Because::TakenBack | Because::AuthBlocked | Because::DataDiffersBlocked => {
+            WELL
+        }
+        Because::Switching | Because::NoSpaceStays | Because::DataDiffers => AGAIN,
         Because::Paused | Because::Asleep | Because::VolumesRetained => SELDOM,
         Because::Founding
         | Because::Forming
@@ -195,6 +210,8 @@ fn rest(because: Because) -> Duration {
         | Because::ChangingAuth
         | Because::Settling
         | Because::Unreachable
+        | Because::Defragmenting
+        | Because::NoSpace
         | Because::TooFew
         | Because::TooMany
         | Because::MemberUnwell => AWAITED,

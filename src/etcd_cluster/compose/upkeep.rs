@@ -1,0 +1,173 @@
+//! Whether members' files should be rewritten, and whether history must be given up for it.
+//! Comes in: what members say of their files, what is asked for, what was written down, and the time. Goes out: `Upkeep`.
+//! May touch: `api`, Kubernetes' own types; pure. A file is full when it is as large as its quota, whatever is free in it; so what counts
+//! is its size, and the quota that the member runs with, which may be another than is asked for now.
+#![deny(clippy::disallowed_types, clippy::disallowed_methods)]
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+
+use super::Look;
+use crate::api::etcd_cluster::checked::Compaction;
+use crate::api::etcd_says::Standing;
+use crate::etcd_cluster::heard::{Council, named_in};
+use crate::etcd_cluster::seen::upkeep::{Alarm, Occasion, Revision, Space, Upkeep};
+use crate::etcd_cluster::seen::{Name, Reading};
+use crate::etcd_cluster::upkeep::Told;
+
+/// For less than this no file is rewritten.
+const LEAST: u64 = 1 << 20;
+/// How often free space alone is a reason, at the most.
+const RESTS: Duration = Duration::from_hours(1);
+/// How soon room is made once more where it did not last, or was not enough. Until then people have time to see what is written.
+const AGAIN: Duration = Duration::from_mins(5);
+
+/// A member's file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct File {
+    pub(crate) size: u64,
+    pub(crate) in_use: u64,
+    /// How large it may become.
+    pub(crate) quota: Option<u64>,
+}
+
+impl File {
+    /// What rewriting it would give back.
+    pub(crate) const fn free(self) -> u64 {
+        self.size.saturating_sub(self.in_use)
+    }
+
+    /// Whether there is room for so much, and a fifth of the quota is left. With less the alarm would be back in no time.
+    fn has_room_for(self, bytes: u64) -> bool {
+        self.quota.is_some_and(|quota| bytes <= quota.div_euclid(5).saturating_mul(4))
+    }
+}
+
+impl Look<'_> {
+    /// How the members' files are looked after.
+    pub(super) fn upkeep(&self) -> Upkeep {
+        let told = Told::read(&self.stock.cluster.status.clone().unwrap_or_default());
+        let Reading::Known(council) = &self.heard.council else { return Upkeep::default() };
+        let round = told.round();
+        let history = self.history(council, &told);
+        let due = if round.is_some() { None } else { self.due(council, &told, history) };
+        let under_way = told.is_under_way(self.now);
+        Upkeep {
+            rewriting: told.turns.last().filter(|_| under_way).cloned(),
+            settling: under_way && told.turns.is_empty(),
+            round,
+            due,
+            history,
+        }
+    }
+
+    /// Whether a member may be silent because it rewrites its file.
+    pub(crate) fn is_rewriting(&self, name: &Name) -> bool {
+        let told = Told::read(&self.stock.cluster.status.clone().unwrap_or_default());
+        told.is_under_way(self.now) && told.turns.last() == Some(name)
+    }
+
+    /// Why a round should begin.
+    fn due(&self, council: &Council, told: &Told, history: Option<Revision>) -> Option<Occasion> {
+        let is_worth =
+            || self.files(council).any(|it| it.is_some_and(|it| self.is_worth(council, it)));
+        if is_full(council) {
+            let rescued = told.ended.filter(|_| told.occasion == Some(Occasion::NoSpace));
+            let can_help = history.is_some() || is_worth();
+            let is_due = can_help && self.has_passed(rescued, AGAIN);
+            return is_due.then_some(Occasion::NoSpace);
+        }
+        let asked = self.blueprint.spec.defragment.as_ref()?;
+        if asked.schedule.is_some() {
+            let look = told.next_look(Some(asked), self.now)?;
+            return (look <= self.now).then_some(Occasion::Schedule);
+        }
+        let is_due = is_worth() && self.has_passed(told.ended, RESTS);
+        is_due.then_some(Occasion::Threshold)
+    }
+
+    fn has_passed(&self, since: Option<Timestamp>, time: Duration) -> bool {
+        since.is_none_or(|it| {
+            Duration::try_from(self.now.duration_since(it)).unwrap_or_default() >= time
+        })
+    }
+
+    /// Up to where history must be given up, where what is in use is too much. Once in a round: what does not help then does not help
+    /// again and again.
+    fn history(&self, council: &Council, told: &Told) -> Option<Revision> {
+        let was_tried = told.round().is_some_and(|it| it.occasion == Occasion::NoSpace);
+        let fits = |it: Option<File>| it.is_some_and(|it| it.has_room_for(it.in_use));
+        if was_tried || !is_full(council) || self.files(council).all(fits) {
+            return None;
+        }
+        let kept = match self.blueprint.spec.options.compaction {
+            // What the user asked to be kept is kept. How old a revision is nobody can say but etcd, which forgets it in its own time.
+            Some(Compaction::Count(count)) => i64::from(count),
+            Some(Compaction::Age(_)) => return None,
+            // Nobody can write, so whoever is connected has seen all of it; and whoever is not must be able to begin anew at any time.
+            None => 0,
+        };
+        let goal = council.revision.saturating_sub(kept);
+        let done = told.compacted.map_or(0, |it| it.0);
+        (goal > done).then_some(Revision(goal))
+    }
+
+    /// Whether there is room in the files of all who vote.
+    pub(super) fn space(&self, council: &Council) -> Space {
+        let has_room = |it: Option<File>| it.is_some_and(|it| it.has_room_for(it.size));
+        match is_full(council) {
+            false => Space::Enough,
+            true if self.files(council).all(has_room) => Space::Regained,
+            true => Space::Full,
+        }
+    }
+
+    /// Whether so much is free in a file that it is worth rewriting.
+    pub(super) fn is_worth(&self, council: &Council, file: File) -> bool {
+        let File { size, quota, .. } = file;
+        let asked = self.blueprint.spec.defragment.as_ref();
+        let least = if is_full(council) {
+            Some(quota.unwrap_or(size).div_euclid(20))
+        } else {
+            asked.map(|it| it.reclaim_above.unwrap_or(size.div_euclid(10)))
+        };
+        least.is_some_and(|least| file.free() > least.max(LEAST))
+    }
+
+    /// The files of all who vote; nothing of those who do not answer.
+    fn files<'a>(&'a self, council: &'a Council) -> impl Iterator<Item = Option<File>> + 'a {
+        let voters = council.list.iter().filter(|it| !it.is_learner);
+        voters.map(|it| {
+            let name = it.peer_urls.iter().find_map(|url| named_in(url))?;
+            self.file(&name, it.id)
+        })
+    }
+
+    /// A member's file.
+    pub(crate) fn file(&self, name: &Name, id: u64) -> Option<File> {
+        let Standing { db_size, db_in_use, .. } =
+            self.heard.standing(name).filter(|it| it.member == id)?;
+        Some(File {
+            size: u64::try_from(*db_size).ok()?,
+            in_use: u64::try_from(*db_in_use).ok()?,
+            quota: self.stock.pod(name).and_then(quota),
+        })
+    }
+}
+
+/// Whether a file has reached its quota.
+fn is_full(council: &Council) -> bool {
+    council.alarms.iter().any(|it| it.word == Alarm::NoSpace.word())
+}
+
+/// The quota that etcd runs with in a pod.
+fn quota(pod: &Pod) -> Option<u64> {
+    let containers = pod.spec.iter().flat_map(|it| &it.containers);
+    let args = containers.flat_map(|it| it.args.iter().flatten());
+    args.filter_map(|it| it.strip_prefix("--quota-backend-bytes=")).find_map(|it| it.parse().ok())
+}
+
+#[cfg(test)]
+mod tests;

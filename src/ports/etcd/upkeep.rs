@@ -1,0 +1,65 @@
+//! Calls to one member about its file: rewriting it, giving history up, comparing data, and ending alarms.
+//! Comes in: nothing, or a revision. Goes out: answers. May touch: the network, each call within a limit. What takes longer than
+//! its limit goes on in the member: etcd ends none of it because somebody has stopped waiting.
+
+use std::time::Duration;
+
+use etcd_client::{AlarmAction, AlarmOptions, AlarmType, CompactionOptions};
+use tonic::Code;
+
+use super::{EtcdError, Line};
+use crate::api::etcd_says::Data;
+
+/// A member reads everything for this.
+const COMPARE_LIMIT: Duration = Duration::from_secs(30);
+
+/// What was sent, and whose answer did not come in time, is under way.
+fn unless_under_way(done: Result<(), EtcdError>) -> Result<(), EtcdError> {
+    match done {
+        Err(EtcdError::TimedOut { .. }) => Ok(()),
+        Ok(()) | Err(_) => done,
+    }
+}
+
+impl Line {
+    /// Lets the member rewrite its file. It answers nobody until it is done.
+    pub(crate) async fn defragment(&self) -> Result<(), EtcdError> {
+        let mut client = self.client.maintenance_client();
+        let done = self.within("rewrite the file", client.defragment()).await;
+        unless_under_way(done.map(|_| ()))
+    }
+
+    /// Lets all members forget what was before a revision. What is forgotten already is as good as done.
+    pub(crate) async fn compact(&self, revision: i64) -> Result<(), EtcdError> {
+        let mut client = self.client.kv_client();
+        // The answer comes when this member has let go of it; others need about as long.
+        let options = CompactionOptions::new().with_physical();
+        let call = client.compact(revision, Some(options));
+        match self.within("give history up", call).await {
+            Err(error) if error.code() == Some(Code::OutOfRange) => Ok(()),
+            done => unless_under_way(done.map(|_| ())),
+        }
+    }
+
+    /// What the member has at a revision, as a number that is the same for the same data.
+    pub(crate) async fn data(&self, revision: i64) -> Result<Data, EtcdError> {
+        let mut client = self.client.maintenance_client();
+        let call = client.hash_kv(revision);
+        let told = self.within_limit(COMPARE_LIMIT, "compare the data", call).await?;
+        Ok(Data { hash: told.hash(), compacted: told.compact_version() })
+    }
+
+    /// Ends every alarm of this kind.
+    pub(crate) async fn disarm(&self, word: &str) -> Result<(), EtcdError> {
+        for alarm in self.alarms().await?.iter().filter(|it| it.word == word) {
+            let mut client = self.client.maintenance_client();
+            let mut options = AlarmOptions::new();
+            options.with_member(alarm.member);
+            let kind =
+                if word == super::NO_SPACE { AlarmType::Nospace } else { AlarmType::Corrupt };
+            let call = client.alarm(AlarmAction::Deactivate, kind, Some(options));
+            self.within("end an alarm", call).await?;
+        }
+        Ok(())
+    }
+}
