@@ -8,6 +8,7 @@ mod authorities;
 mod certificates;
 mod change;
 mod crowd;
+mod differs;
 mod disk;
 mod doors;
 mod drain;
@@ -24,6 +25,7 @@ mod rest;
 mod scale;
 mod spec;
 mod unattended;
+mod upkeep;
 mod users;
 mod versions;
 

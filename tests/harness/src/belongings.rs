@@ -3,9 +3,10 @@
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 
@@ -77,6 +78,25 @@ impl Story {
     /// If it was not filled.
     pub fn unfill_volume(&self, pod: &Pod) -> Result<()> {
         fs::remove_file(self.volume_of(pod)?.join(FILLER)).context("it was not filled")
+    }
+
+    /// Changes what is in a member's file behind its back, while it runs: it reads through the same memory. Answers how often.
+    ///
+    /// # Errors
+    /// If it is not in there.
+    pub fn tamper(&self, pod: &Pod, from: &str, to: &str) -> Result<usize> {
+        ensure!(from.len() == to.len(), "{from} and {to} have different lengths");
+        let path = self.volume_of(pod)?.join("data/member/snap/db");
+        let bytes = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let places = bytes.windows(from.len()).enumerate();
+        let places: Vec<usize> =
+            places.filter(|(_, it)| *it == from.as_bytes()).map(|(at, _)| at).collect();
+        ensure!(!places.is_empty(), "{from} is not in {}", path.display());
+        let file = File::options().write(true).open(&path)?;
+        for at in &places {
+            file.write_all_at(to.as_bytes(), u64::try_from(*at)?)?;
+        }
+        Ok(places.len())
     }
 
     /// The memory of a pod's processes.

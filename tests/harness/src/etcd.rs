@@ -4,6 +4,7 @@
 
 mod ask;
 mod dial;
+mod upkeep;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,6 +20,7 @@ use tokio::sync::Mutex;
 pub use ask::{Answer, Listed, Registered, Value};
 use dial::Access;
 pub use dial::Endpoint;
+pub use upkeep::File;
 
 /// On everything of an EtcdCluster: its name.
 pub const CLUSTER_LABEL: &str = "etcd.appdelivery.cncf.io/cluster";

@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 
 use super::change::{one_runs, runs, says_because};
+use super::upkeep::{fill, no_alarm};
 use super::users::takes;
 use super::{leader_and_follower, replaced, watched};
 use crate::installed::gone;
@@ -63,6 +64,9 @@ async fn lives(story: &Story, rehearsal: &Rehearsal) -> Result<()> {
         journey(story, name).await.context(name)?;
     }
     guarded(story, "fifth").await.context("fifth")?;
+    for name in ["sixth", "seventh"] {
+        crammed(story, name).await.context(name)?;
+    }
     rehearsal.is_complete()
 }
 
@@ -151,6 +155,21 @@ async fn guarded(story: &Story, name: &str) -> Result<()> {
             cluster.edit(&json!({"auth": null})).await?;
             takes(story, &cluster, "another", None).await.context("no users")?;
         }
+        cluster.comes(story, 3, PATIENCE).await.map(drop)
+    })
+    .await?;
+    cluster.delete().await
+}
+
+/// A cluster that is full makes room, and takes writes again.
+async fn crammed(story: &Story, name: &str) -> Result<()> {
+    let cluster =
+        story.make_cluster(name, &small(3, &json!({"options": {"quota": "32Mi"}}))).await?;
+    cluster.comes(story, 3, PATIENCE).await.context("founding")?;
+    watched(&cluster, async |witnesses| {
+        witnesses.watchman.be_lenient(true);
+        fill(&cluster, 4).await?;
+        no_alarm(story, &cluster).await?;
         cluster.comes(story, 3, PATIENCE).await.map(drop)
     })
     .await?;
