@@ -133,7 +133,7 @@ async fn half_empty(cluster: &Cluster) -> Result<()> {
 /// Writes to so many keys, until nobody takes any more.
 pub(super) async fn fill(cluster: &Cluster, keys: usize) -> Result<()> {
     let value = "x".repeat(VALUE);
-    for number in 0..400 {
+    for number in 0..400_usize {
         let key = number.checked_rem(keys).unwrap_or_default();
         if let Err(refused) = cluster.user.put(&format!("large/{key}"), &value).await {
             let alarms = cluster.user.alarms().await.unwrap_or_default();
