@@ -3,5 +3,6 @@
 //! May touch: `mint` the system's source of randomness; nothing else.
 
 pub(crate) mod authority;
+mod key;
 pub(crate) mod leaf;
 pub(crate) mod mint;

@@ -181,6 +181,12 @@ pub fn member_secret(member: &str) -> String {
     format!("{member}-tls")
 }
 
+/// The Certificate of cert-manager for somebody on one side of TLS, and the Secret that it is put into.
+#[must_use]
+pub fn issued(whose: &str, side: &str) -> String {
+    format!("{whose}-issued-{side}")
+}
+
 /// The image that goes with this release.
 #[must_use]
 pub fn image() -> String {

@@ -38,7 +38,7 @@ pub(crate) fn leaf(
         purpose: Purpose::Server,
         life: Life { from, until },
     };
-    let Signed { certificate, key } = mint::sign(authority, &wanted)?;
+    let Signed { certificate, chain: _, key } = mint::sign(authority, &wanted)?;
     let Certificate { der, from, until } = certificate;
     let key = PrivateKeyDer::Pkcs8(key.pkcs8().to_vec().into());
     let shown = CertifiedKey::from_der(vec![CertificateDer::from(der)], key, &default_provider())

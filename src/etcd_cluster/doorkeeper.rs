@@ -61,12 +61,13 @@ impl Doorkeeper {
         &self,
         objects: &Objects,
         blueprint: &Blueprint<'_>,
-        asked: (&Heard, &Lines),
+        asked: (&Heard, &Lines, bool),
         now: Timestamp,
     ) -> Auth {
-        let (heard, lines) = asked;
+        let (heard, lines, is_known) = asked;
         let Reading::Known(council) = &heard.council else { return Auth::Unknown };
-        let wanted = wanted(blueprint);
+        // As long as the operator shows another name than its own it would lock itself out.
+        let wanted = wanted(blueprint).filter(|_| is_known);
         if self.remembers(blueprint.uid, wanted, now) {
             return Auth::AsWanted;
         }
@@ -84,6 +85,11 @@ impl Doorkeeper {
                 Auth::Unknown
             }
         }
+    }
+
+    /// Whether a cluster was seen a short while ago to ask nobody who they are.
+    pub(crate) fn asks_nobody(&self, uid: &str, now: Timestamp) -> bool {
+        self.remembers(uid, None, now)
     }
 
     /// Forgets a cluster that is gone, or in which something was changed.

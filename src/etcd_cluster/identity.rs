@@ -12,12 +12,20 @@
 
 pub(crate) mod authorities;
 pub(crate) mod binding;
+pub(crate) mod changeover;
+pub(crate) mod footing;
+pub(crate) mod given;
+pub(crate) mod issued;
 pub(crate) mod keys;
 pub(crate) mod leaves;
 pub(crate) mod lifetimes;
 pub(crate) mod mint;
+pub(crate) mod offer;
+mod pick;
 pub(crate) mod ring;
+pub(crate) mod roots;
 pub(crate) mod rotation;
+pub(crate) mod tidings;
 pub(crate) mod trust;
 pub(crate) mod wanted;
 

@@ -4,38 +4,44 @@
 //! them: they are looked at whenever something is to be done, and when a certificate is due. Here authorities change
 //! their places, too: it is one write of the Secret that they are in.
 
+mod change;
+mod memory;
 mod prove;
 mod secrets;
+mod sources;
 mod turn;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::Mutex;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 use serde_json::json;
 
-use super::doors::Scheme;
-use super::identity::binding::{Binding, Identity, words};
-use super::identity::lifetimes::{Lifetimes, due_at};
+use super::identity::binding::{Binding, words};
+use super::identity::footing::{Footings, Move};
+use super::identity::lifetimes::Lifetimes;
 use super::identity::mint::{self, Signing};
+use super::identity::offer::Offers;
 use super::identity::ring::{Ring, Turn};
-use super::identity::rotation::{Seat, Turning};
-use super::identity::trust::{Sides, Trust};
-use super::identity::wanted::{Stuck, Wanted, Write, wanted};
+use super::identity::roots::Side;
+use super::identity::rotation::Seat;
+use super::identity::wanted::{Looked, Stuck, Wanted, Write, wanted};
 use super::render::Blueprint;
 use super::seen::{Name, Reading};
-use crate::pki::authority::{Certificate, bundle};
 use crate::pki::mint::Unmade;
 use crate::ports::call::{CallError, Class};
-use crate::ports::etcd::{Credentials, Place};
+use crate::ports::etcd::Place;
 use crate::ports::objects::{ObjectError, Objects};
+use change::Changed;
+use memory::Keys;
 use secrets::Secrets;
-use turn::{Noted, Turned, next_look};
+use turn::Turned;
 
-/// One write leads to another at most so often: owners, authorities, whom to trust and what they sign, and since when.
-const MOST_ROUNDS: usize = 6;
+/// One write leads to another at most so often: owners, authorities, where certificates come from, whom to trust and what
+/// they sign, and since when.
+const MOST_ROUNDS: usize = 10;
 
 /// Why the Secrets are not as they should be.
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +71,14 @@ pub(crate) struct Kept {
     pub(crate) stuck: Option<Stuck>,
     /// How authorities changed their places.
     pub(crate) turns: Vec<Turn>,
+    /// How sides came to rest on others.
+    pub(crate) moves: Vec<Move>,
+}
+
+impl Kept {
+    fn stuck(self, why: Stuck) -> Self {
+        Self { stuck: Some(why), ..self }
+    }
 }
 
 /// A pod, and where its member can be called.
@@ -73,6 +87,8 @@ pub(crate) struct Seated {
     pub(crate) seat: Seat,
     /// Nowhere if it has no address.
     pub(crate) place: Option<Place>,
+    /// Whether certificates are shown in it: to clients, and to members.
+    pub(crate) uses: [bool; 2],
 }
 
 /// Whose Secrets there should be.
@@ -85,6 +101,8 @@ pub(crate) struct Circle<'a> {
     pub(crate) told: Option<Vec<Name>>,
     /// Every pod.
     pub(crate) seats: Vec<Seated>,
+    /// Whether etcd is known to ask nobody who they are.
+    pub(crate) asks_nobody: bool,
     /// The word with which the user asks for new authorities.
     pub(crate) asked: Option<String>,
 }
@@ -94,40 +112,9 @@ struct Desk<'a> {
     objects: &'a Objects,
     circle: &'a Circle<'a>,
     ring: Option<&'a Ring>,
+    footings: &'a Footings,
+    offers: &'a Offers,
     now: Timestamp,
-}
-
-/// What the Secrets were seen to be right for.
-#[derive(Clone, PartialEq, Eq)]
-struct Right {
-    /// The members and their uids.
-    members: BTreeSet<(Name, String)>,
-    /// Those that applications are told of.
-    told: Option<Vec<Name>>,
-    /// How these are called.
-    scheme: Scheme,
-    /// Whether the cluster owns its Secrets.
-    is_owned: bool,
-    asked: Option<String>,
-    is_paused: bool,
-}
-
-/// What is remembered of one cluster.
-#[derive(Clone)]
-struct Keys {
-    credentials: Credentials,
-    /// Who signed the operator's own certificate.
-    signer: Certificate,
-    /// When the operator's own certificate is due.
-    own_due: Timestamp,
-    right: Option<Right>,
-    /// When to look at them again.
-    look: Timestamp,
-    stuck: Option<Stuck>,
-    /// Whom members trust by what is in their Secrets.
-    trust: Trust,
-    /// What the authorities wait for that take the place of others.
-    turning: Option<Turning>,
 }
 
 /// The keys of every cluster, by the uid of its EtcdCluster.
@@ -140,43 +127,6 @@ impl Keyring {
     /// Nothing is known yet.
     pub(crate) const fn new(lifetimes: Lifetimes) -> Self {
         Self { keys: Mutex::new(BTreeMap::new()), lifetimes }
-    }
-
-    fn of<T>(&self, uid: &str, read: impl FnOnce(&Keys) -> Option<T>) -> Option<T> {
-        self.keys.lock().unwrap_or_else(PoisonError::into_inner).get(uid).and_then(read)
-    }
-
-    /// What the operator shows to the members of a cluster, if that is known.
-    pub(crate) fn credentials(&self, uid: &str, now: Timestamp) -> Option<Credentials> {
-        self.of(uid, |it| (now < it.own_due).then(|| it.credentials.clone()))
-    }
-
-    /// Why nothing can be signed for a cluster.
-    pub(crate) fn stuck(&self, uid: &str) -> Option<Stuck> {
-        self.of(uid, |it| it.stuck.clone())
-    }
-
-    /// Whom the pods of a cluster should trust, if that is known.
-    pub(crate) fn trust(&self, uid: &str) -> Option<Trust> {
-        self.of(uid, |it| Some(it.trust.clone()))
-    }
-
-    /// What the coming authorities of a cluster wait for, if there are any.
-    pub(crate) fn turning(&self, uid: &str) -> Option<Turning> {
-        self.of(uid, |it| it.turning.clone())
-    }
-
-    /// Forgets a cluster that is gone.
-    pub(crate) fn forget(&self, uid: &str) {
-        self.keys.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
-    }
-
-    /// Whether the Secrets must be looked at.
-    pub(crate) fn must_look(&self, circle: &Circle<'_>, now: Timestamp) -> bool {
-        let is_right = |it: &Keys| {
-            now < it.look && now < it.own_due && it.right.as_ref() == Some(&circle.right())
-        };
-        self.of(circle.blueprint.uid, |it| is_right(it).then_some(())).is_none()
     }
 
     /// Looks at the Secrets, and writes what is missing or due.
@@ -192,7 +142,14 @@ impl Keyring {
             if let Some(taken) = secrets.of_somebody_else(circle) {
                 return Err(KeyringError::Taken(taken));
             }
-            let looked = secrets.looked(circle);
+            let offers = self.offers(objects, circle, now).await?;
+            let looked = match secrets.looked(circle, offers) {
+                Ok(looked) => looked,
+                Err(broken) => return Ok(kept.stuck(Stuck::Broken(broken))),
+            };
+            if let Some(stuck) = circle.unfounded(&looked.offers) {
+                return Ok(kept.stuck(stuck));
+            }
             let told = circle.told.clone().unwrap_or_default();
             let found = wanted(circle.blueprint, &looked, &told, self.lifetimes, now);
             let ring = match &looked.ring {
@@ -201,21 +158,13 @@ impl Keyring {
             };
             let disowned = secrets.with_another_owner(circle);
             kept.stuck.clone_from(&found.stuck);
-            let desk = Desk { objects, circle, ring, now };
+            let Looked { footings, offers, .. } = &looked;
+            let desk = Desk { objects, circle, ring, footings, offers, now };
             if found.writes.is_empty() && disowned.is_empty() {
-                let (Some(ring), Some(held)) = (ring, &secrets.authorities) else {
+                if self.comes_to_rest(&desk, &secrets, &found, &mut kept).await? {
                     return Ok(kept);
-                };
-                match self.turn(&desk, ring, held, &found).await? {
-                    Turned::Made(turn) => {
-                        kept.turns.extend(turn);
-                        continue;
-                    }
-                    Turned::Not(noted) => {
-                        self.remember(&desk, ring, &found, noted)?;
-                        return Ok(kept);
-                    }
                 }
+                continue;
             }
             for (name, owners) in disowned {
                 let patch = json!({ "metadata": { "ownerReferences": owners } });
@@ -230,18 +179,49 @@ impl Keyring {
         Ok(kept)
     }
 
+    /// Every Secret is as it should be: lets authorities change their places, if it is time. Answers whether there is nothing
+    /// to look at again.
+    async fn comes_to_rest(
+        &self,
+        desk: &Desk<'_>,
+        secrets: &Secrets,
+        found: &Wanted,
+        kept: &mut Kept,
+    ) -> Result<bool, KeyringError> {
+        let (Some(ring), Some(held)) = (desk.ring, &secrets.authorities) else { return Ok(true) };
+        let mut noted = match self.turn(desk, ring, held, found).await? {
+            Turned::Made(turn) => {
+                kept.turns.extend(turn);
+                return Ok(false);
+            }
+            Turned::Not(noted) => noted,
+        };
+        match self.change(desk, ring, held, found).await? {
+            Changed::Made(moves) => {
+                kept.moves.extend(moves);
+                Ok(false)
+            }
+            Changed::Not(changing, lacking) => {
+                noted.lacking.extend(lacking);
+                self.remember(desk, ring, found, (noted, changing))?;
+                Ok(true)
+            }
+        }
+    }
+
     async fn write(&self, desk: &Desk<'_>, write: &Write) -> Result<Option<String>, KeyringError> {
-        let Desk { objects, circle, ring, now } = desk;
+        let Desk { objects, circle, ring, footings, offers: _, now } = desk;
         let blueprint = circle.blueprint;
         let signing = |ring| Signing { ring, lifetimes: self.lifetimes, now: *now };
         let owner = |name: &Name| circle.members.iter().find(|(it, _)| it == name);
         let secret = match (write, ring) {
             (Write::Authorities, _) => return self.found(desk).await,
-            (Write::Member(_) | Write::Trust(..) | Write::Binding | Write::Words(_), None) => {
+            (Write::Member(..) | Write::Trust(..) | Write::Binding | Write::Words(_), None) => {
                 return Ok(None);
             }
-            (Write::Member(name), Some(ring)) => {
-                let leaves = signing(ring).member(blueprint, name).map_err(KeyringError::Make)?;
+            (Write::Member(name, draft), Some(ring)) => {
+                let leaves = signing(ring).member(blueprint, name, draft);
+                let leaves = leaves.map_err(KeyringError::Make)?;
                 let Some((_, uid)) = owner(name) else { return Ok(None) };
                 leaves.secret(blueprint, name, uid)
             }
@@ -250,10 +230,11 @@ impl Keyring {
                 leaves.secret(blueprint, name, uid)
             }
             (Write::Binding, Some(ring)) => {
-                let identity = signing(ring).application(blueprint);
+                let pair = signing(ring).application(blueprint).map_err(KeyringError::Make)?;
                 let told = circle.told.clone().unwrap_or_default();
-                let identity = Some(identity.map_err(KeyringError::Make)?);
-                Binding { words: words(blueprint, &told), identity }.secret(blueprint)
+                let ca = footings.client.told.list(ring, Side::Client);
+                let words = words(blueprint, &told);
+                Binding { words, pair: Some(pair), ca }.secret(blueprint)
             }
             (Write::Words(binding), Some(_)) => binding.secret(blueprint),
         };
@@ -273,58 +254,33 @@ impl Keyring {
             Err(error) => Err(KeyringError::Write(error)),
         }
     }
+}
 
-    fn remember(
-        &self,
-        desk: &Desk<'_>,
-        ring: &Ring,
-        found: &Wanted,
-        noted: Noted,
-    ) -> Result<(), KeyringError> {
-        let Desk { circle, now, .. } = *desk;
-        let signing = Signing { ring, lifetimes: self.lifetimes, now };
-        let Noted { turning, mut lacking } = noted;
-        let waits = turning.as_ref().map(|it| &it.waits);
-        let look = found.next.into_iter().chain([next_look(waits, now)]).min().unwrap_or(now);
-        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = keys.get(circle.blueprint.uid);
-        let signer = ring.now.client.certificate.clone();
-        let trusted = bundle(&ring.for_clients());
-        let still_good = before.filter(|it| {
-            now < it.own_due && it.signer == signer && it.credentials.authority == trusted
-        });
-        let (credentials, own_due) = if let Some(it) = still_good {
-            (it.credentials.clone(), it.own_due)
-        } else {
-            let Identity { pair, ca } = signing.operator().map_err(KeyringError::Make)?;
-            let credentials = Credentials {
-                authority: bundle(&ca),
-                certificate: pair.certificate.pem().into_bytes(),
-                key: pair.key.pem().into_bytes(),
-            };
-            (credentials, due_at(&pair.certificate))
-        };
-        // What a pod lacks it lacks until its end.
-        lacking.extend(before.into_iter().flat_map(|it| it.trust.lacking.iter().cloned()));
-        lacking.retain(|pod| circle.seats.iter().any(|it| it.seat.pod == *pod));
-        let trust = Trust { lacking, ..Trust::of(Sides::of(circle.blueprint), ring) };
-        let right = found.stuck.is_none().then(|| circle.right());
-        let stuck = found.stuck.clone();
-        let fresh = Keys { credentials, signer, own_due, right, look, stuck, trust, turning };
-        keys.insert(circle.blueprint.uid.to_owned(), fresh);
-        Ok(())
+impl Desk<'_> {
+    /// Whether both sides rest on what they shall rest on.
+    fn is_settled(&self) -> bool {
+        Side::BOTH.into_iter().all(|side| {
+            let wish = self.offers.of(side).wish.as_ref();
+            wish.is_none_or(|wish| self.footings.of(side).rests_on(wish))
+        })
     }
 }
 
 impl Circle<'_> {
-    fn right(&self) -> Right {
-        Right {
-            members: self.members.iter().cloned().collect(),
-            told: self.told.clone(),
-            scheme: self.blueprint.told(),
-            is_owned: self.blueprint.owner().is_some(),
-            asked: self.asked.clone(),
-            is_paused: self.blueprint.spec.paused,
-        }
+    /// Whether anybody may be showing or taking certificates on a side. Who has no pod may be about to get one.
+    fn is_used(&self, side: Side) -> bool {
+        let has_seat = |name: &Name| self.seats.iter().any(|it| it.seat.member == *name);
+        let uses = |it: &Seated| match (side, it.uses) {
+            (Side::Client, [client, _]) => client,
+            (Side::Peer, [_, peer]) => peer,
+        };
+        !self.members.is_empty()
+            && (self.members.iter().any(|(name, _)| !has_seat(name)) || self.seats.iter().any(uses))
+    }
+
+    /// Why a cluster without members cannot be founded: what it shall rest on is not there.
+    fn unfounded(&self, offers: &Offers) -> Option<Stuck> {
+        let flaw = offers.flaw().filter(|it| it.stops() && self.members.is_empty());
+        flaw.filter(|_| self.told.is_none()).cloned().map(Stuck::Given)
     }
 }

@@ -26,7 +26,7 @@ mod volumes;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use crate::api::etcd_cluster::checked::{Certificates, EtcdCluster};
+use crate::api::etcd_cluster::checked::EtcdCluster;
 use crate::api::etcd_version::Minor;
 use crate::etcd_cluster::doors::found::Doors;
 use crate::etcd_cluster::pace::Pace;
@@ -48,6 +48,8 @@ pub(crate) struct Blueprint<'a> {
     pub(crate) doors: Option<&'a Doors>,
     /// How often its leader is heard, where nobody has asked for anything.
     pub(crate) pace: Pace,
+    /// Whether members ask each other for the name of the cluster: others than its own authority sign for them.
+    pub(crate) named: bool,
     /// The image that has this very program.
     pub(crate) agent_image: &'a str,
     /// When that image is pulled; Kubernetes' own rule if nothing is said.
@@ -57,24 +59,7 @@ pub(crate) struct Blueprint<'a> {
 /// What this release cannot make. Admission refuses it, too; but an object may be older than that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NotInThisRelease {
-    /// Certificates from elsewhere.
-    #[error("{0}: only Managed and Disabled are in this release")]
-    Certificates(&'static str),
     /// A minor version whose flags nobody has looked at.
     #[error("spec.version: etcd {0} is not in this release")]
     Version(Minor),
-}
-
-/// Whether the connections of a side are protected.
-pub(crate) fn is_protected(
-    side: &Certificates,
-    path: &'static str,
-) -> Result<bool, NotInThisRelease> {
-    match side {
-        Certificates::Managed => Ok(true),
-        Certificates::Disabled => Ok(false),
-        Certificates::Issuer { .. } | Certificates::Secret(_) => {
-            Err(NotInThisRelease::Certificates(path))
-        }
-    }
 }

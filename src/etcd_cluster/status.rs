@@ -9,6 +9,7 @@ mod certificates;
 mod conditions;
 mod doors;
 mod member;
+mod sources;
 mod steps;
 mod upkeep;
 mod words;
@@ -20,7 +21,7 @@ pub(crate) use steps::words as step_words;
 pub(crate) use words::{reason as why_it_waits, story};
 
 use super::compose::Look;
-use super::identity::rotation::Turning;
+use super::identity::tidings::Tidings;
 use super::log::Written;
 use super::plan::{Because, Plan};
 use super::seen::{Course, Etcd, Lowering, Made, Member, Pod, Reading, Registered, Seen, WayBack};
@@ -47,10 +48,8 @@ pub(crate) struct Tale<'a> {
     pub(crate) plan: &'a Plan,
     /// What went wrong in this pass, in a sentence.
     pub(crate) trouble: Option<String>,
-    /// Why no certificate can be signed.
-    pub(crate) stuck: Option<String>,
-    /// What new authorities wait for.
-    pub(crate) turning: Option<Turning>,
+    /// What is to be told of certificates.
+    pub(crate) tidings: Tidings,
 }
 
 /// A plan as it is told: whoever comes back last from a change is a part of that change, and nobody is about to replace it.

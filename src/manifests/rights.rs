@@ -19,6 +19,7 @@ const CORE_GROUP: &str = "";
 const LEASE_GROUP: &str = "coordination.k8s.io";
 const DEFINITION_GROUP: &str = "apiextensions.k8s.io";
 const POLICY_GROUP: &str = "policy";
+const CERT_MANAGER_GROUP: &str = "cert-manager.io";
 const EVENTS_GROUP: &str = "events.k8s.io";
 const WEBHOOK_GROUP: &str = "admissionregistration.k8s.io";
 const READ: &[&str] = &["get", "list", "watch"];
@@ -182,6 +183,12 @@ pub(super) fn belongings() -> Vec<Right> {
             "secrets",
             &["get", "create", "patch"],
             "sign the certificates of members and clients",
+        ),
+        right(
+            CERT_MANAGER_GROUP,
+            "certificates",
+            &["get", "create", "patch"],
+            "ask cert-manager for the certificates of members and clients",
         ),
         right(
             POLICY_GROUP,

@@ -69,6 +69,9 @@ pub(crate) enum Unfit {
     /// Certificate and key are both fine, and not of the same authority.
     #[error("the key is not that of the certificate")]
     KeyOfAnother,
+    /// Somebody has changed what we wrote.
+    #[error("it is not what was written there")]
+    Garbled,
 }
 
 impl Certificate {

@@ -10,42 +10,152 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use rcgen::PublicKeyData;
-use rustls::RootCertStore;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, UnixTime};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::WebPkiClientVerifier;
+use rustls::{CertificateError, RootCertStore};
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
-use super::authority::{Certificate, MOST_PEM, PrivateKey, Unfit};
+use super::authority::{Certificate, MOST_CERTIFICATES, MOST_PEM, PrivateKey, Unfit};
 
 /// A certificate and its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Signed {
     pub(crate) certificate: Certificate,
+    /// Who signed it, and who signed that one, and so on; without the last, whom others trust. Our own authorities sign
+    /// themselves.
+    pub(crate) chain: Vec<Certificate>,
     pub(crate) key: PrivateKey,
 }
 
+/// Why somebody does not take a certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Untaken {
+    /// Its time is over.
+    #[error("it has expired")]
+    Expired,
+    /// Its time has not come.
+    #[error("it is not valid yet")]
+    NotYet,
+    /// None of those who are trusted has signed it.
+    #[error("none of the authorities has signed it")]
+    OtherAuthority,
+    /// It may not be shown by whoever shows it.
+    #[error("it lacks the usage for that")]
+    OtherPurpose,
+    /// It is good for other hosts.
+    #[error("it is not good for that host")]
+    OtherHost,
+    /// Something else is wrong with it.
+    #[error("it is not made as certificates are")]
+    Odd,
+}
+
 impl Signed {
-    /// Reads one certificate and a key that belong together.
+    /// Reads a certificate, with those who signed it, and a key that belongs to it.
     pub(crate) fn read(certificate: &[u8], key: &[u8]) -> Result<Self, Unfit> {
-        if certificate.len() > MOST_PEM || key.len() > MOST_PEM {
+        if certificate.len() > MOST_PEM {
             return Err(Unfit::TooLong);
         }
         // What the readers say might tell of what they read.
         let mut found = CertificateDer::pem_slice_iter(certificate);
         let der = found.next().ok_or(Unfit::NotPem)?.or(Err(Unfit::NotPem))?;
-        if found.next().is_some() {
-            return Err(Unfit::NotPem);
-        }
         let certificate = Certificate::of(&der)?;
-        let key = PrivatePkcs8KeyDer::from_pem_slice(key).or(Err(Unfit::NotAKey))?;
-        let key = PrivateKey::new(key.secret_pkcs8_der().to_vec());
+        let mut chain = Vec::new();
+        for signer in found {
+            chain.push(Certificate::of_authority(&signer.or(Err(Unfit::NotPem))?)?);
+            if chain.len() > MOST_CERTIFICATES {
+                return Err(Unfit::TooLong);
+            }
+        }
+        let key = PrivateKey::read(key)?;
         let (_, read) = X509Certificate::from_der(&der).or(Err(Unfit::NotACertificate))?;
         if key.signer()?.subject_public_key_info() != read.public_key().raw {
             return Err(Unfit::KeyOfAnother);
         }
-        Ok(Self { certificate, key })
+        Ok(Self { certificate, chain, key })
+    }
+
+    /// The certificate and those who signed it, as PEM.
+    pub(crate) fn pem(&self) -> String {
+        [&self.certificate].into_iter().chain(&self.chain).map(Certificate::pem).collect()
+    }
+
+    /// Whether whoever trusts these takes it from somebody who calls.
+    pub(crate) fn calls(&self, trusted: &[Certificate], now: Timestamp) -> Result<(), Untaken> {
+        let (roots, time) = (roots(trusted)?, unix(now)?);
+        let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider()).build();
+        let verifier = verifier.or(Err(Untaken::Odd))?;
+        let verdict = verifier.verify_client_cert(&lent(&self.certificate), &self.lent(), time);
+        verdict.map(drop).map_err(|error| untaken(&error))
+    }
+
+    /// Whether whoever trusts these takes it from somebody whom they called by this host.
+    pub(crate) fn serves(
+        &self,
+        trusted: &[Certificate],
+        host: &str,
+        now: Timestamp,
+    ) -> Result<(), Untaken> {
+        let (roots, time) = (roots(trusted)?, unix(now)?);
+        let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider()).build();
+        let verifier = verifier.or(Err(Untaken::Odd))?;
+        let host = ServerName::try_from(host.to_owned()).or(Err(Untaken::OtherHost))?;
+        let (leaf, chain) = (lent(&self.certificate), self.lent());
+        let verdict = verifier.verify_server_cert(&leaf, &chain, &host, &[], time);
+        verdict.map(drop).map_err(|error| untaken(&error))
+    }
+
+    fn lent(&self) -> Vec<CertificateDer<'_>> {
+        self.chain.iter().map(lent).collect()
+    }
+}
+
+fn lent(certificate: &Certificate) -> CertificateDer<'_> {
+    CertificateDer::from(certificate.der.as_slice())
+}
+
+fn provider() -> Arc<rustls::crypto::CryptoProvider> {
+    Arc::new(default_provider())
+}
+
+fn roots(trusted: &[Certificate]) -> Result<Arc<RootCertStore>, Untaken> {
+    let mut roots = RootCertStore::empty();
+    for certificate in trusted {
+        roots.add(lent(certificate)).or(Err(Untaken::Odd))?;
+    }
+    // Who trusts nobody takes nothing; a verifier without roots cannot even be made.
+    if roots.is_empty() { Err(Untaken::OtherAuthority) } else { Ok(Arc::new(roots)) }
+}
+
+fn unix(now: Timestamp) -> Result<UnixTime, Untaken> {
+    let seconds = u64::try_from(now.as_second()).or(Err(Untaken::NotYet))?;
+    Ok(UnixTime::since_unix_epoch(Duration::from_secs(seconds)))
+}
+
+/// The kind of a failure is read from its type, never from its words.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "rustls knows many more, which say less to a user"
+)]
+fn untaken(error: &rustls::Error) -> Untaken {
+    let rustls::Error::InvalidCertificate(why) = error else { return Untaken::Odd };
+    match why {
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => Untaken::Expired,
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            Untaken::NotYet
+        }
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => Untaken::OtherAuthority,
+        CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
+            Untaken::OtherPurpose
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            Untaken::OtherHost
+        }
+        _ => Untaken::Odd,
     }
 }
 
@@ -61,21 +171,20 @@ impl Certificate {
         names.value.general_names.iter().map(host).collect()
     }
 
+    /// The name of whoever shows it, if it has one.
+    pub(crate) fn common_name(&self) -> Option<String> {
+        let (_, read) = X509Certificate::from_der(&self.der).ok()?;
+        let name = read.subject().iter_common_name().next()?;
+        name.as_str().ok().map(str::to_owned)
+    }
+
     /// Whether `authority` signed it, and whoever trusts that one takes it from somebody who calls.
     pub(crate) fn is_taken_by(&self, authority: &Self, now: Timestamp) -> bool {
-        let Ok(seconds) = u64::try_from(now.as_second()) else {
+        let (Ok(roots), Ok(time)) = (roots(std::slice::from_ref(authority)), unix(now)) else {
             return false;
         };
-        let now = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
-        let mut roots = RootCertStore::empty();
-        if roots.add(CertificateDer::from(authority.der.as_slice())).is_err() {
-            return false;
-        }
-        let provider = Arc::new(default_provider());
-        let verifier =
-            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
-        let shown = CertificateDer::from(self.der.as_slice());
-        verifier.is_ok_and(|it| it.verify_client_cert(&shown, &[], now).is_ok())
+        let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider()).build();
+        verifier.is_ok_and(|it| it.verify_client_cert(&lent(self), &[], time).is_ok())
     }
 }
 
@@ -97,9 +206,6 @@ mod tests {
     use super::*;
     use crate::pki::authority::Authority;
     use crate::pki::mint::{self, Life, Purpose, Wanted};
-    use rustls::client::WebPkiServerVerifier;
-    use rustls::client::danger::ServerCertVerifier;
-    use rustls::pki_types::ServerName;
 
     const START: i64 = 1_800_000_000;
 
@@ -122,14 +228,33 @@ mod tests {
     }
 
     fn serves(shown: &Signed, authority: &Authority, host: &str) -> bool {
-        let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from(authority.certificate.der.as_slice())).unwrap();
-        let provider = Arc::new(default_provider());
-        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider);
-        let name = ServerName::try_from(host.to_owned()).unwrap();
-        let time = UnixTime::since_unix_epoch(Duration::from_secs(1_800_000_001));
-        let leaf = CertificateDer::from(shown.certificate.der.as_slice());
-        verifier.build().unwrap().verify_server_cert(&leaf, &[], &name, &[], time).is_ok()
+        shown.serves(std::slice::from_ref(&authority.certificate), host, at(1)).is_ok()
+    }
+
+    #[test]
+    fn why_a_certificate_is_not_taken_is_told_apart() {
+        let (own, other) = (authority(), authority());
+        let (own_root, other_root) = ([own.certificate.clone()], [other.certificate]);
+        let both = signed(&own, Purpose::Both, &["*.space.svc"]);
+        assert_eq!(both.serves(&own_root, "main-a.space.svc", at(1)), Ok(()));
+        assert_eq!(both.calls(&own_root, at(1)), Ok(()));
+        let here = "main-a.space.svc";
+        for (why, found) in [
+            (Untaken::OtherHost, both.serves(&own_root, "main-a.other.svc", at(1))),
+            (Untaken::OtherHost, both.serves(&own_root, "a.main-a.space.svc", at(1))),
+            (Untaken::OtherAuthority, both.serves(&other_root, here, at(1))),
+            (Untaken::OtherAuthority, both.calls(&other_root, at(1))),
+            (Untaken::OtherAuthority, both.calls(&[], at(1))),
+            (Untaken::Expired, both.calls(&own_root, at(2000))),
+            (Untaken::NotYet, both.serves(&own_root, here, at(-1))),
+            (Untaken::OtherPurpose, signed(&own, Purpose::Server, &[]).calls(&own_root, at(1))),
+            (
+                Untaken::OtherPurpose,
+                signed(&own, Purpose::Client, &[here]).serves(&own_root, here, at(1)),
+            ),
+        ] {
+            assert_eq!(found, Err(why));
+        }
     }
 
     #[test]
@@ -185,7 +310,11 @@ mod tests {
         assert_eq!(read(&certificate, &two.key.pem()), Err(Unfit::KeyOfAnother));
         assert_eq!(read("", &key), Err(Unfit::NotPem));
         assert_eq!(read(&certificate, ""), Err(Unfit::NotAKey));
-        assert_eq!(read(&certificate.repeat(2), &key), Err(Unfit::NotPem));
+        assert_eq!(read(&certificate.repeat(2), &key), Err(Unfit::NotAnAuthority));
+        let with_chain = format!("{certificate}{}", authority.certificate.pem());
+        let chained = read(&with_chain, &key).unwrap();
+        assert_eq!(chained.chain, std::slice::from_ref(&authority.certificate));
+        assert_eq!(chained.pem(), with_chain);
         assert_eq!(read(&"x".repeat(MOST_PEM.saturating_add(1)), &key), Err(Unfit::TooLong));
         assert!(
             !format!("{one:?}").contains("BEGIN") && format!("{one:?}").contains("PrivateKey(..)")

@@ -112,7 +112,8 @@ pub(crate) fn sign(authority: &Authority, wanted: &Wanted<'_>) -> Result<Signed,
     let made = params.signed_by(&key, &issuer).map_err(Unmade::Certificate)?;
     // What was written down is what counts: whole seconds.
     let certificate = Certificate::of(made.der()).map_err(Unmade::Authority)?;
-    Ok(Signed { certificate, key: PrivateKey::new(key.serialize_der()) })
+    let key = PrivateKey::new(key.serialize_der());
+    Ok(Signed { certificate, chain: Vec::new(), key })
 }
 
 fn params(name: &str, life: Life) -> Result<CertificateParams, Unmade> {

@@ -51,6 +51,14 @@ impl CallError {
             Self::Call { source, .. } => class(source),
         }
     }
+
+    /// Whether the API server does not know the kind at all.
+    pub(crate) fn is_of_unknown_kind(&self) -> bool {
+        let Self::Call { source, .. } = self else { return false };
+        let kube::Error::Api(status) = source.as_ref() else { return false };
+        // Whoever knows the kind names the object.
+        status.code == 404 && status.details.as_ref().is_none_or(|it| it.name.is_empty())
+    }
 }
 
 /// The only place that knows status codes.

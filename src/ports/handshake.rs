@@ -22,6 +22,8 @@ use super::etcd::Place;
 /// What a caller shows, and whom it trusts, all as DER.
 pub(crate) struct Caller<'a> {
     pub(crate) certificate: &'a [u8],
+    /// Who signed it, one after the other.
+    pub(crate) chain: Vec<&'a [u8]>,
     /// As PKCS #8.
     pub(crate) key: &'a [u8],
     pub(crate) trusts: Vec<&'a [u8]>,
@@ -87,24 +89,25 @@ impl ResolvesClientCert for Shows {
 type Prepared = (TlsConnector, ServerName<'static>, Arc<Shows>);
 
 fn prepared(place: &Place, caller: &Caller<'_>) -> Option<Prepared> {
-    let Caller { certificate, key, trusts } = caller;
+    let Caller { certificate, chain, key, trusts } = caller;
     let mut roots = RootCertStore::empty();
     for der in trusts {
         roots.add(CertificateDer::from(der.to_vec())).ok()?;
     }
-    let chain = vec![CertificateDer::from(certificate.to_vec())];
+    let shown = [certificate].into_iter().chain(chain);
+    let shown = shown.map(|der| CertificateDer::from(der.to_vec())).collect();
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.to_vec()));
     let provider = default_provider();
     let key = provider.key_provider.load_private_key(key).ok()?;
-    let pair = Arc::new(CertifiedKey::new(chain, key));
-    let shows = Arc::new(Shows { pair, asked_for: Mutex::default() });
+    let pair = Arc::new(CertifiedKey::new(shown, key));
+    let resolver = Arc::new(Shows { pair, asked_for: Mutex::default() });
     let config = ClientConfig::builder_with_provider(Arc::new(provider))
         .with_protocol_versions(&[&TLS12])
         .ok()?
         .with_root_certificates(roots)
-        .with_client_cert_resolver(shows.clone());
+        .with_client_cert_resolver(resolver.clone());
     let name = ServerName::try_from(place.host.clone()).ok()?;
-    Some((TlsConnector::from(Arc::new(config)), name, shows))
+    Some((TlsConnector::from(Arc::new(config)), name, resolver))
 }
 
 /// The kind of a failure is read from its type, never from its words.

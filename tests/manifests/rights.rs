@@ -102,6 +102,7 @@ fn where_its_objects_are_the_operator_has_exactly_these_rights() {
         rule("", &["persistentvolumeclaims"], &[], KEEP),
         rule("", &["services"], &[], &["create", "patch"]),
         rule("", &["secrets"], &[], &["get", "create", "patch"]),
+        rule("cert-manager.io", &["certificates"], &[], &["get", "create", "patch"]),
         rule("policy", &["poddisruptionbudgets"], &[], &["create", "patch"]),
         rule("events.k8s.io", &["events"], &[], &["create", "patch"]),
         rule(names::ETCD_GROUP, &["etcdclusters"], &[], &["patch"]),

@@ -48,6 +48,7 @@ async fn every_right_is_used_and_every_one_that_is_used_is_granted() -> Result<(
             says(story, false).await.context("once the operator grants by itself")?;
             granted.extend(rights(story).await?);
             used_by_a_cluster(story).await?;
+            asked_of_cert_manager(story).await?;
             stored_anew(story).await?;
             mended_and_withdrawn(story).await?;
             rotated(story).await?;
@@ -134,6 +135,40 @@ async fn used_by_a_cluster(story: &Story) -> Result<()> {
             if members.lines().count() == 1 { Ok(()) } else { Err(members) }
         })
         .await
+}
+
+/// Certificates are asked for where somebody knows what they are. Nobody signs, so the members go on as they are.
+async fn asked_of_cert_manager(story: &Story) -> Result<()> {
+    const DEFINITION: &str = "certificates.cert-manager.io";
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": DEFINITION},
+        "spec": {
+            "group": "cert-manager.io", "scope": "Namespaced",
+            "names": {"plural": "certificates", "singular": "certificate", "kind": "Certificate"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {
+                "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+            }}],
+        },
+    });
+    story.admin.apply(&definition.to_string()).await?;
+    let served = ["wait", "crd", DEFINITION, "--for=condition=Established", "--timeout=30s"];
+    story.admin.run(&served).await?;
+    let from = async |client: Value| {
+        let patch = json!({"spec": {"tls": {"client": client}}}).to_string();
+        story.kubectl(&["patch", "etcdcluster", "main", "--type=merge", "--patch", &patch]).await
+    };
+    from(json!({"source": "CertManager", "issuerRef": {"name": "nobody"}})).await?;
+    story
+        .wait_until("the object to say that it waits for cert-manager", SOON, async || {
+            let path = r#"jsonpath={.status.conditions[?(@.type=="CertificatesValid")].reason}"#;
+            let read = ["get", "etcdcluster", "main", "--output", path];
+            let read = story.kubectl(&read).await.map_err(|error| format!("{error:#}"))?;
+            if read == "CertificatesAwaited" { Ok(()) } else { Err(read) }
+        })
+        .await?;
+    from(json!({"source": "Managed", "issuerRef": null})).await?;
+    story.admin.run(&["delete", "crd", DEFINITION, "--timeout=60s"]).await.map(drop)
 }
 
 /// A definition says that objects may be stored in an older version: they are written, and it says so no longer.

@@ -81,6 +81,8 @@ impl Abilities {
         Ability::Upgrade,
         Ability::UpgradeInHops,
         Ability::Downgrade,
+        Ability::CertManager,
+        Ability::OwnCertificates,
         Ability::PlainText,
         Ability::Auth,
         Ability::Defragment,

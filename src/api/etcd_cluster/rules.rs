@@ -102,6 +102,15 @@ fn only_in_v1() -> Vec<Value> {
         ),
         rule(
             format!(
+                "!({}) || !self.auth.enabled || !({}) || self.tls.client.source != 'Secret'",
+                given("self", "auth.enabled"),
+                given("self", "tls.client.source"),
+            ),
+            "`auth.enabled` does not go with `tls.client` 'Secret': etcd knows the operator by the \
+             name in its certificate",
+        ),
+        rule(
+            format!(
                 "!({}) || !({}) || self.options.electionMilliseconds >= 5 * \
                  self.options.heartbeatMilliseconds",
                 given("self", "options.electionMilliseconds"),

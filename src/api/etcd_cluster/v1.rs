@@ -186,7 +186,9 @@ shape! {
         source: TlsSource,
         /// For `CertManager`: who signs.
         issuer_ref: IssuerRef,
-        /// For `Secret`: the Secret with `ca.crt`, `tls.crt` and `tls.key`.
+        /// For `Secret`: the Secret with `ca.crt`, `tls.crt` and `tls.key` for all members. The certificate names
+        /// `*.<namespace>.svc` and is good for servers and clients. For clients, `client.crt` and `client.key` are handed on
+        /// to applications, if they are there.
         secret_ref: LocalRef,
     }
 }

@@ -28,6 +28,7 @@ use crate::etcd_cluster::doors::found::Doors;
 use crate::etcd_cluster::furnish::{Difference, differences};
 use crate::etcd_cluster::heard::Heard;
 use crate::etcd_cluster::hop::Way;
+use crate::etcd_cluster::identity::tidings::Tidings;
 use crate::etcd_cluster::identity::trust::Trust;
 use crate::etcd_cluster::identity::wanted::Stuck;
 use crate::etcd_cluster::keyring::{Circle, Kept, KeyringError};
@@ -183,22 +184,20 @@ impl Visit<'_> {
         let doors = self.doors(&told);
         let view = Box::pin(self.view(told, &doors)).await;
         let (way, spec) = self.brought_in(&view);
-        let pace = self.pace(&view);
-        let blueprint = Blueprint { spec: &spec, doors: Some(&doors), pace, ..*self.blueprint };
+        let blueprint = self.with(&spec, &doors, &view);
         let before = before(&blueprint, &view);
         let look = self.look(&blueprint, way, before.as_ref(), &view);
         let seen = look.seen();
         let plan = decide(&seen);
         let is_wanting = !differing(&blueprint, &view.stock, &seen).is_empty()
-            || is_kept && keyring.must_look(&circle(&blueprint, &view.stock, self.now), self.now);
+            || is_kept && keyring.must_look(&self.circle(&blueprint, &view.stock), self.now);
         if !is_idle(&plan) || is_wanting {
             return Ok(None);
         }
         self.note(false, &seen, &plan);
-        let stuck = keyring.stuck(self.blueprint.uid).map(|it| it.to_string());
-        let turning = keyring.turning(self.blueprint.uid);
+        let tidings = keyring.tidings(self.blueprint.uid);
         let plan = status::as_told(&view.stock.cluster, &seen, plan);
-        let tale = Tale { look: &look, seen: &seen, plan: &plan, trouble: None, stuck, turning };
+        let tale = Tale { look: &look, seen: &seen, plan: &plan, trouble: None, tidings };
         self.tell(&tale, None).await.map(Some)
     }
 
@@ -216,11 +215,27 @@ impl Visit<'_> {
         if is_given { Pace::OWN } else { told.next(view.measured) }
     }
 
+    /// What members are made of now.
+    fn with<'b>(
+        &'b self,
+        spec: &'b checked::EtcdCluster,
+        doors: &'b Doors,
+        view: &View,
+    ) -> Blueprint<'b> {
+        let named = self.context.keyring.named(self.blueprint.uid);
+        let pace = self.pace(view);
+        Blueprint { spec, named, pace, doors: Some(doors), ..*self.blueprint }
+    }
+
     /// A page for the diary, if one is kept.
     fn note(&self, asked: bool, seen: &Seen, plan: &Plan) {
         let cluster = self.blueprint.name;
         let page = json!({ "cluster": cluster, "asked": asked, "seen": seen, "plan": plan });
         rehearsal::page(&page);
+    }
+
+    fn circle<'b>(&self, blueprint: &'b Blueprint<'b>, stock: &Stock) -> Circle<'b> {
+        circle(blueprint, stock, &self.context.doorkeeper, self.now)
     }
 
     fn doors(&self, stock: &Stock) -> Doors {
@@ -232,7 +247,8 @@ impl Visit<'_> {
         let credentials = keyring.credentials(self.blueprint.uid, self.now);
         let (mut heard, lines) = observe::ask(&stock, credentials.as_ref(), self.now).await;
         let blueprint = Blueprint { doors: Some(doors), ..*self.blueprint };
-        heard.auth = doorkeeper.ask(objects, &blueprint, (&heard, &lines), self.now).await;
+        let known = keyring.is_known(self.blueprint.uid);
+        heard.auth = doorkeeper.ask(objects, &blueprint, (&heard, &lines, known), self.now).await;
         let named = |word: String| Name(format!("{}-{word}", self.blueprint.name));
         let free = chance::words(NAMES).into_iter().map(named).collect();
         let trust = keyring.trust(self.blueprint.uid);
@@ -261,10 +277,8 @@ impl Visit<'_> {
     ) -> Result<(Option<Stuck>, Option<ActError>), PassError> {
         let Context { keyring, objects, .. } = self.context;
         match keyring.keep(objects, circle, self.now).await {
-            Ok(Kept { written: _, stuck, turns }) => {
-                for turn in &turns {
-                    self.tell_turn(cluster, turn).await;
-                }
+            Ok(Kept { written: _, stuck, turns, moves }) => {
+                self.tell_turns(cluster, &turns, &moves).await;
                 Ok((stuck, None))
             }
             // Without a right to Secrets there is nothing to tell, either: another room does.
@@ -279,16 +293,13 @@ impl Visit<'_> {
     async fn act(&self, stock: Stock) -> Result<Action, PassError> {
         let doors = self.doors(&stock);
         let asked = Blueprint { doors: Some(&doors), ..*self.blueprint };
-        let (why, trouble) = self.keep(&circle(&asked, &stock, self.now), &stock.cluster).await?;
+        let (why, trouble) = self.keep(&self.circle(&asked, &stock), &stock.cluster).await?;
         if self.context.keyring.credentials(self.blueprint.uid, self.now).is_none() {
-            let error = trouble.as_ref().map(|it| chain(it));
-            let words = why.map(|it| it.to_string()).or(error).unwrap_or_default();
-            return self.tell_blind(&stock.cluster, &words).await;
+            return self.tell_blind(&stock.cluster, why, trouble.as_ref()).await;
         }
         let view = Box::pin(self.view(stock, &doors)).await;
         let (way, spec) = self.brought_in(&view);
-        let pace = self.pace(&view);
-        let blueprint = Blueprint { spec: &spec, doors: Some(&doors), pace, ..*self.blueprint };
+        let blueprint = self.with(&spec, &doors, &view);
         let before = before(&blueprint, &view);
         let look = self.look(&blueprint, way, before.as_ref(), &view);
         let seen = look.seen();
@@ -312,14 +323,8 @@ impl Visit<'_> {
         let look = self.look(blueprint, way, before, &view);
         let next = if trouble.is_some() { Some(AGAIN) } else { soon(late, is_idle(&plan)) };
         let plan = status::as_told(&view.stock.cluster, &seen, plan);
-        let tale = Tale {
-            look: &look,
-            seen: &seen,
-            plan: &plan,
-            trouble,
-            stuck: why.map(|it| it.to_string()),
-            turning: self.context.keyring.turning(self.blueprint.uid),
-        };
+        let tidings = Tidings { stuck: why, ..self.context.keyring.tidings(self.blueprint.uid) };
+        let tale = Tale { look: &look, seen: &seen, plan: &plan, trouble, tidings };
         self.tell(&tale, next).await
     }
 }

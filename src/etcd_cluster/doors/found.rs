@@ -123,7 +123,8 @@ pub(crate) fn way_to(pod: &Pod) -> Scheme {
     taken_by(pod).filter(|it| !it.takes(Scheme::Https)).map_or(Scheme::Https, |_| Scheme::Http)
 }
 
-fn has_keys(pod: &Pod) -> bool {
+/// Whether a pod has certificates for other members.
+pub(crate) fn has_keys(pod: &Pod) -> bool {
     argument(pod, KEYS).is_some()
 }
 

@@ -51,7 +51,7 @@ impl Authorities {
         let pairs = place.keys().into_iter().zip([&self.client, &self.peer]);
         let written = pairs.flat_map(|(pair, authority)| {
             let Authority { certificate, key } = authority.clone();
-            pair.written(&Signed { certificate, key })
+            pair.written(&Signed { certificate, chain: Vec::new(), key })
         });
         written.collect()
     }

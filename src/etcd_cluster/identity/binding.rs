@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Secret;
 
-use super::keys::{APPLICATION, Broken, CA, bundled, entry, trusted};
+use super::keys::{APPLICATION, Broken, CA, bundled, entry, has, trusted};
 use crate::api::names;
 use crate::etcd_cluster::render::Blueprint;
 use crate::etcd_cluster::render::metadata::owned;
@@ -25,14 +25,9 @@ const WORDS: [&str; 6] = ["type", "provider", "host", "port", "uri", "endpoints"
 pub(crate) struct Binding {
     /// What is no secret.
     pub(crate) words: BTreeMap<String, String>,
-    /// What it shows, and whom it trusts; nothing where connections are in the clear.
-    pub(crate) identity: Option<Identity>,
-}
-
-/// What a client shows, and whom it trusts.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Identity {
-    pub(crate) pair: Signed,
+    /// What it shows; nothing where connections are in the clear, or where applications bring their own.
+    pub(crate) pair: Option<Signed>,
+    /// Whom it trusts; nobody where connections are in the clear.
     pub(crate) ca: Vec<Certificate>,
 }
 
@@ -45,26 +40,33 @@ impl Binding {
             Some((key.to_owned(), str::from_utf8(bytes).ok()?.to_owned()))
         };
         let words = WORDS.into_iter().filter_map(word).collect();
-        let found = APPLICATION
-            .signed(secret)
-            .and_then(|pair| Ok(Identity { pair, ca: trusted(secret, CA)? }));
-        match found {
-            Ok(identity) => (Self { words, identity: Some(identity) }, None),
-            Err(broken) => (Self { words, identity: None }, Some(broken)),
+        let found = match APPLICATION.signed(secret) {
+            Ok(pair) => Ok(Some(pair)),
+            // Whoever brings their own is given none.
+            Err(_) if !APPLICATION.is_there(secret) && has(secret, CA) => Ok(None),
+            Err(broken) => Err(broken),
+        };
+        match found.and_then(|pair| Ok((pair, trusted(secret, CA)?))) {
+            Ok((pair, ca)) => (Self { words, pair, ca }, None),
+            Err(broken) => (Self::open(words), Some(broken)),
         }
+    }
+
+    /// What is told where connections are in the clear.
+    pub(crate) const fn open(words: BTreeMap<String, String>) -> Self {
+        Self { words, pair: None, ca: Vec::new() }
     }
 
     /// The Secret with this.
     pub(crate) fn secret(&self, blueprint: &Blueprint<'_>) -> Secret {
-        let Self { words, identity } = self;
+        let Self { words, pair, ca } = self;
         let words = words.iter().map(|(key, value)| entry(key, value.as_str()));
-        let identity = identity.iter().flat_map(|Identity { pair, ca }| {
-            APPLICATION.written(pair).into_iter().chain([bundled(CA, ca)])
-        });
+        let pair = pair.iter().flat_map(|it| APPLICATION.written(it));
+        let ca = (!ca.is_empty()).then(|| bundled(CA, ca));
         Secret {
             metadata: blueprint.metadata(names::client_secret(blueprint.name)),
             type_: Some(TYPE.to_owned()),
-            data: Some(words.chain(identity).collect()),
+            data: Some(words.chain(pair).chain(ca).collect()),
             ..Secret::default()
         }
     }

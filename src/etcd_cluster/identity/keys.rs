@@ -83,10 +83,14 @@ impl Pair {
         Ok((bytes(secret, self.certificate)?, bytes(secret, self.key)?))
     }
 
+    /// Whether there is anything of it.
+    pub(crate) fn is_there(self, secret: &Secret) -> bool {
+        has(secret, self.certificate) || has(secret, self.key)
+    }
+
     /// Both as they are written.
     pub(crate) fn written(self, signed: &Signed) -> [(String, ByteString); 2] {
-        let Signed { certificate, key } = signed;
-        [entry(self.certificate, certificate.pem()), entry(self.key, key.pem())]
+        [entry(self.certificate, signed.pem()), entry(self.key, signed.key.pem())]
     }
 }
 

@@ -25,6 +25,24 @@ pub(crate) struct Leaves {
     pub(crate) peer_ca: Vec<Certificate>,
 }
 
+/// Where one certificate of a member comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Our own authority signs it anew.
+    Sign,
+    /// It is this.
+    Show(Box<Signed>),
+}
+
+/// What a member shall have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Draft {
+    pub(crate) server: Part,
+    pub(crate) peer: Part,
+    pub(crate) client_ca: Vec<Certificate>,
+    pub(crate) peer_ca: Vec<Certificate>,
+}
+
 impl Leaves {
     /// What a Secret says.
     pub(crate) fn read(secret: &Secret) -> Result<Self, Broken> {

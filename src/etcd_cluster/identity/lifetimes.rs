@@ -82,7 +82,7 @@ pub(super) fn after(time: Timestamp, span: Duration) -> Timestamp {
 }
 
 /// Not all readers of certificates know of a time before Unix time.
-fn before(time: Timestamp, span: Duration) -> Timestamp {
+pub(super) fn before(time: Timestamp, span: Duration) -> Timestamp {
     let span = SignedDuration::try_from(span).unwrap_or(SignedDuration::MAX);
     time.saturating_sub(span).unwrap_or(Timestamp::MIN).max(Timestamp::UNIX_EPOCH)
 }

@@ -5,8 +5,7 @@
 use jiff::Timestamp;
 
 use super::authorities::Authorities;
-use super::binding::Identity;
-use super::leaves::{Leaves, peer_hosts, server_hosts};
+use super::leaves::{Draft, Leaves, Part, peer_hosts, server_hosts};
 use super::lifetimes::Lifetimes;
 use super::ring::Ring;
 use crate::api::names;
@@ -43,36 +42,39 @@ impl Signing<'_> {
         &self,
         blueprint: &Blueprint<'_>,
         member: &Name,
+        draft: &Draft,
     ) -> Result<Leaves, Unmade> {
-        let Authorities { client, peer } = &self.ring.now;
-        let (for_clients, for_peers) =
-            (server_hosts(blueprint, member), peer_hosts(blueprint, member));
+        let Draft { server, peer, client_ca, peer_ca } = draft.clone();
+        let Authorities { client: clients, peer: peers } = &self.ring.now;
+        let part = |part, authority, hosts| match part {
+            Part::Sign => self.sign(authority, &member.0, hosts, Purpose::Both),
+            Part::Show(pair) => Ok(*pair),
+        };
         Ok(Leaves {
-            server: self.sign(client, &member.0, for_clients, Purpose::Both)?,
-            peer: self.sign(peer, &member.0, for_peers, Purpose::Both)?,
-            client_ca: self.ring.for_clients(),
-            peer_ca: self.ring.for_peers(),
+            server: part(server, clients, server_hosts(blueprint, member))?,
+            peer: part(peer, peers, peer_hosts(blueprint, member))?,
+            client_ca,
+            peer_ca,
         })
     }
 
-    /// What the applications of a cluster show, and whom they trust.
-    pub(crate) fn application(&self, blueprint: &Blueprint<'_>) -> Result<Identity, Unmade> {
-        self.client(&format!("{}-client", blueprint.name))
+    /// What the applications of a cluster show.
+    pub(crate) fn application(&self, blueprint: &Blueprint<'_>) -> Result<Signed, Unmade> {
+        self.caller_as(&self.ring.now.client, &format!("{}-client", blueprint.name))
     }
 
     /// What the operator itself shows. It is made anew when it is needed, and stored nowhere.
-    pub(crate) fn operator(&self) -> Result<Identity, Unmade> {
-        self.client(names::OPERATOR)
-    }
-
-    fn client(&self, name: &str) -> Result<Identity, Unmade> {
-        let pair = self.sign(&self.ring.now.client, name, Vec::new(), Purpose::Client)?;
-        Ok(Identity { pair, ca: self.ring.for_clients() })
+    pub(crate) fn operator(&self) -> Result<Signed, Unmade> {
+        self.caller(&self.ring.now.client)
     }
 
     /// What the operator shows to see whether a member takes what an authority signs.
     pub(crate) fn caller(&self, authority: &Authority) -> Result<Signed, Unmade> {
-        self.sign(authority, names::OPERATOR, Vec::new(), Purpose::Client)
+        self.caller_as(authority, names::OPERATOR)
+    }
+
+    fn caller_as(&self, authority: &Authority, name: &str) -> Result<Signed, Unmade> {
+        self.sign(authority, name, Vec::new(), Purpose::Client)
     }
 
     fn sign(

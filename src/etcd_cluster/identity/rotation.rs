@@ -166,15 +166,19 @@ impl Facts<'_> {
         after(since, self.lifetimes.overlap).min(client.until.max(peer.until))
     }
 
-    /// Who runs without having been told, or does not run: it may be about to.
     fn late(&self) -> Vec<Name> {
-        let knows = |it: &&Seat| it.trusts.as_deref() == Some(self.word);
-        let has_seat = |name: &&Name| self.seats.iter().any(|it| it.member == **name);
-        let without = self.members.iter().filter(|it| !has_seat(it));
-        let untold = self.seats.iter().filter(|it| !knows(it)).map(|it| &it.member);
-        let mut late: Vec<Name> = without.chain(untold).cloned().collect();
-        late.sort();
-        late.dedup();
-        late
+        late(self.word, self.members, self.seats)
     }
+}
+
+/// Who runs without having been told, or does not run: it may be about to.
+pub(super) fn late(word: &str, members: &[Name], seats: &[Seat]) -> Vec<Name> {
+    let knows = |it: &&Seat| it.trusts.as_deref() == Some(word);
+    let has_seat = |name: &&Name| seats.iter().any(|it| it.member == **name);
+    let without = members.iter().filter(|it| !has_seat(it));
+    let untold = seats.iter().filter(|it| !knows(it)).map(|it| &it.member);
+    let mut late: Vec<Name> = without.chain(untold).cloned().collect();
+    late.sort();
+    late.dedup();
+    late
 }

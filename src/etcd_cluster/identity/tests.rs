@@ -1,18 +1,23 @@
 //! Real certificates, judged by a real verifier; and when they are written again.
 
+mod changeover;
+mod given;
+mod issued;
 mod renewal;
 mod rotation;
+mod sources;
 mod walk;
 
 use super::authorities::Authorities;
 use super::binding::{Binding, words};
 use super::keys::Broken;
-use super::leaves::Leaves;
+use super::leaves::{Draft, Leaves, Part};
 use super::lifetimes::Lifetimes;
 use super::mint::{self, Signing};
 use super::ring::Ring;
 use crate::api::etcd_cluster::checked::EtcdCluster;
 use crate::etcd_cluster::render::tests::{blueprint, cluster, name};
+use crate::etcd_cluster::seen::Name;
 use crate::pki::authority::{Authority, Certificate, Unfit};
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
@@ -49,8 +54,27 @@ pub(super) fn signing(ring: &Ring, now: Timestamp) -> Signing<'_> {
     Signing { ring, lifetimes: Lifetimes::default(), now }
 }
 
+/// What our own authorities sign for a member.
+pub(super) fn member(ring: &Ring, name: &Name, now: Timestamp) -> Leaves {
+    let draft = Draft {
+        server: Part::Sign,
+        peer: Part::Sign,
+        client_ca: ring.for_clients(),
+        peer_ca: ring.for_peers(),
+    };
+    signing(ring, now).member(&blueprint(&spec()), name, &draft).unwrap()
+}
+
+/// What applications are told, with what our own authorities sign.
+pub(super) fn binding(ring: &Ring, members: &[Name], now: Timestamp) -> Binding {
+    let spec = spec();
+    let blueprint = blueprint(&spec);
+    let pair = Some(signing(ring, now).application(&blueprint).unwrap());
+    Binding { words: words(&blueprint, members), pair, ca: ring.for_clients() }
+}
+
 fn leaves(ring: &Ring) -> Leaves {
-    signing(ring, at(0)).member(&blueprint(&spec()), &name("main-a")).unwrap()
+    member(ring, &name("main-a"), at(0))
 }
 
 /// Whether somebody who trusts this authority takes the certificate of whoever they called as `host`.
@@ -110,8 +134,8 @@ fn a_member_shows_others_its_own_host_and_no_other() {
 fn nobody_who_may_be_a_client_can_be_a_member() {
     let ring = ring();
     let signing = signing(&ring, at(0));
-    let client = signing.application(&blueprint(&spec())).unwrap().pair.certificate;
-    let operator = signing.operator().unwrap().pair.certificate;
+    let client = signing.application(&blueprint(&spec())).unwrap().certificate;
+    let operator = signing.operator().unwrap().certificate;
     for shown in [client, operator, leaves(&ring).server.certificate] {
         assert!(shown.is_taken_by(&ring.now.client.certificate, at(1)));
         assert!(!shown.is_taken_by(&ring.now.peer.certificate, at(1)));
@@ -127,11 +151,11 @@ fn a_client_is_known_by_its_name_and_serves_nobody() {
     let subject = |certificate: &Certificate| {
         X509Certificate::from_der(&certificate.der).unwrap().1.subject().to_string()
     };
-    let client = signing.application(&blueprint(&spec())).unwrap().pair.certificate;
+    let client = signing.application(&blueprint(&spec())).unwrap().certificate;
     assert_eq!(subject(&client), "CN=main-client");
     assert!(client.hosts().is_empty());
     assert!(!serves(&client, &ring.now.client, "localhost"));
-    assert_eq!(subject(&signing.operator().unwrap().pair.certificate), "CN=quorate");
+    assert_eq!(subject(&signing.operator().unwrap().certificate), "CN=quorate");
 }
 
 #[test]
@@ -148,9 +172,7 @@ fn what_is_written_is_read_again() {
     assert_eq!(secret.metadata.owner_references.as_ref().unwrap()[0].kind, "EtcdMember");
     assert_eq!(Leaves::read(&secret), Ok(leaves));
 
-    let identity = signing(&ring, at(0)).application(&blueprint).unwrap();
-    let words = words(&blueprint, &[name("main-b"), name("main-a")]);
-    let binding = Binding { words, identity: Some(identity) };
+    let binding = binding(&ring, &[name("main-b"), name("main-a")], at(0));
     let secret = binding.secret(&blueprint);
     assert_eq!(Binding::read(&secret), (binding, None));
 }
@@ -159,9 +181,8 @@ fn what_is_written_is_read_again() {
 fn an_application_is_told_all_it_needs() {
     let (spec, ring) = (spec(), ring());
     let blueprint = blueprint(&spec);
-    let identity = signing(&ring, at(0)).application(&blueprint).unwrap();
-    let words = words(&blueprint, &[name("main-b"), name("main-a")]);
-    let secret = Binding { words, identity: Some(identity) }.secret(&blueprint);
+    let members = [name("main-b"), name("main-a")];
+    let secret = binding(&ring, &members, at(0)).secret(&blueprint);
     assert_eq!(secret.type_.as_deref(), Some("servicebinding.io/etcd"));
     let data = secret.data.unwrap();
     let word = |key: &str| str::from_utf8(&data[key].0).unwrap().to_owned();

@@ -9,10 +9,14 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 
+use super::footing::Footings;
 use super::ring::{Ring, Stage};
+use super::roots::Side;
 use crate::api::names;
 use crate::etcd_cluster::compose::pod::digest;
-use crate::etcd_cluster::render::{Blueprint, is_protected};
+use crate::etcd_cluster::doors::Scheme;
+use crate::etcd_cluster::render::Blueprint;
+use crate::etcd_cluster::render::metadata::scheme;
 use crate::pki::authority::Certificate;
 
 /// Whom a pod trusts that is made now.
@@ -34,12 +38,18 @@ pub(crate) struct Sides {
 }
 
 impl Sides {
-    /// What is not in this release is not made, so it needs nobody's trust.
+    /// The sides that shall be.
     pub(crate) fn of(blueprint: &Blueprint<'_>) -> Self {
+        let is_protected = |side| scheme(side) == Scheme::Https;
         let spec = blueprint.spec;
+        Self { client: is_protected(&spec.client_tls), peer: is_protected(&spec.peer_tls) }
+    }
+
+    /// Those of them on which the cluster's own authorities are trusted.
+    pub(crate) const fn with_ours(self, footings: &Footings) -> Self {
         Self {
-            client: is_protected(&spec.client_tls, "spec.tls.client").unwrap_or(false),
-            peer: is_protected(&spec.peer_tls, "spec.tls.peer").unwrap_or(false),
+            client: self.client && footings.client.told.ours,
+            peer: self.peer && footings.peer.told.ours,
         }
     }
 
@@ -51,18 +61,23 @@ impl Sides {
 
 impl Trust {
     /// Whom the pods of a cluster trust, as far as anything is protected there.
-    pub(crate) fn of(sides: Sides, ring: &Ring) -> Self {
-        let text = |is_protected: bool, all: Vec<Certificate>| {
-            let all = all.iter().filter(|_| is_protected);
-            all.map(Certificate::pem).collect::<String>()
+    pub(crate) fn on(sides: Sides, ring: &Ring, footings: &Footings) -> Self {
+        let text = |is_protected: bool, side: Side| {
+            let all = footings.of(side).told.list(ring, side);
+            all.iter().filter(|_| is_protected).map(Certificate::pem).collect::<String>()
         };
-        let client = text(sides.client, ring.for_clients());
-        let peer = text(sides.peer, ring.for_peers());
+        let (client, peer) = (text(sides.client, Side::Client), text(sides.peer, Side::Peer));
         Self {
             word: digest(&format!("{client}/{peer}")),
-            is_turning: ring.stage != Stage::Still,
+            is_turning: ring.stage != Stage::Still || *footings != Footings::plain(),
             lacking: BTreeSet::new(),
         }
+    }
+
+    /// The same where there are no other authorities than the cluster's own.
+    #[cfg(test)]
+    pub(crate) fn of(sides: Sides, ring: &Ring) -> Self {
+        Self::on(sides, ring, &Footings::plain())
     }
 
     /// Whether a pod trusts others than one that is made now. One that says nothing of it is older than this word, and

@@ -8,15 +8,21 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::binding::{self, Binding, Identity};
+use super::binding::{self, Binding};
+use super::footing::Footings;
+use super::given::Flaw;
 use super::keys::Broken;
-use super::leaves::{Leaves, peer_hosts, server_hosts};
+use super::leaves::{Draft, Leaves, Part, peer_hosts, server_hosts};
 use super::lifetimes::{Lifetimes, due, due_at};
+use super::offer::Offers;
+use super::pick::Pick;
 use super::ring::Ring;
+use super::roots::Side;
 use crate::etcd_cluster::doors::Scheme;
 use crate::etcd_cluster::render::Blueprint;
 use crate::etcd_cluster::seen::{Name, Reading};
 use crate::pki::authority::Certificate;
+use crate::pki::leaf::Signed;
 
 /// What was read of a Secret: nothing if there is none, and what of it is broken.
 pub(crate) type Found<T> = Reading<Option<Result<T, Broken>>>;
@@ -25,6 +31,10 @@ pub(crate) type Found<T> = Reading<Option<Result<T, Broken>>>;
 #[derive(Clone, Debug)]
 pub(crate) struct Looked {
     pub(crate) ring: Found<Ring>,
+    /// What each side rests on.
+    pub(crate) footings: Footings,
+    /// What each side is offered.
+    pub(crate) offers: Offers,
     /// Each member of the cluster, with its Secret.
     pub(crate) members: Vec<(Name, Found<Leaves>)>,
     /// The binding; what of it is broken is beside it.
@@ -47,8 +57,8 @@ pub(crate) struct Wanted {
 pub(crate) enum Write {
     /// New authorities. Everything else waits for them.
     Authorities,
-    /// New certificates for a member.
-    Member(Name),
+    /// Other certificates for a member.
+    Member(Name, Box<Draft>),
     /// The certificates that a member has, and whom else it trusts.
     Trust(Name, Box<Leaves>),
     /// The binding, with a new certificate.
@@ -70,6 +80,8 @@ pub(crate) enum Because {
     OtherHosts,
     /// It tells something else than is the case.
     OtherWords,
+    /// It is not the one that was given.
+    OtherGiven,
     /// It says to trust others.
     OtherTrust,
     /// It has lived for two thirds of its life.
@@ -91,6 +103,9 @@ pub(crate) enum Stuck {
     /// One of them is not valid at this time.
     #[error("a certificate authority of the cluster has expired, or is not valid yet")]
     Expired,
+    /// What others give cannot be used, and there is nothing else.
+    #[error(transparent)]
+    Given(Flaw),
 }
 
 /// Decides. `members` are those that applications are told of.
@@ -116,7 +131,8 @@ pub(crate) fn wanted(
     if both.iter().any(|it| !it.valid_at(now)) {
         return Wanted { stuck: Some(Stuck::Expired), ..Wanted::default() };
     }
-    let desk = Desk { blueprint, ring, lifetimes, now };
+    let Looked { footings, offers, .. } = looked;
+    let desk = Desk { blueprint, ring, footings, offers, lifetimes, now };
     let mut wanted = Wanted::default();
     for (name, found) in &looked.members {
         wanted.add(desk.member(name, found));
@@ -138,6 +154,8 @@ const fn is_in_use(found: &Found<Leaves>) -> bool {
 struct Desk<'a> {
     blueprint: &'a Blueprint<'a>,
     ring: &'a Ring,
+    footings: &'a Footings,
+    offers: &'a Offers,
     lifetimes: Lifetimes,
     now: Timestamp,
 }
@@ -156,37 +174,87 @@ enum Fate {
     Unknown,
 }
 
+/// What becomes of one certificate of a member: another takes its place, or it is due some time.
+type Turnout = Result<Option<Timestamp>, (Part, Because)>;
+
 impl Desk<'_> {
     fn member(&self, name: &Name, found: &Found<Leaves>) -> Fate {
-        let write = |because| Fate::Write(Write::Member(name.clone()), because);
-        let leaves = match found {
+        let (held, missing) = match found {
             Reading::Unknown => return Fate::Unknown,
-            Reading::Known(None) => return write(Because::Missing),
-            Reading::Known(Some(Err(broken))) => return write(Because::Broken(broken.clone())),
-            Reading::Known(Some(Ok(leaves))) => leaves,
+            Reading::Known(None) => (None, Because::Missing),
+            Reading::Known(Some(Err(broken))) => (None, Because::Broken(broken.clone())),
+            Reading::Known(Some(Ok(leaves))) => (Some(leaves), Because::Missing),
         };
-        let Leaves { server, peer, client_ca, peer_ca } = leaves;
-        let both = [
-            Shown {
-                certificate: &server.certificate,
-                authority: &self.ring.now.client.certificate,
-                hosts: server_hosts(self.blueprint, name),
-            },
-            Shown {
-                certificate: &peer.certificate,
-                authority: &self.ring.now.peer.certificate,
-                hosts: peer_hosts(self.blueprint, name),
-            },
-        ];
-        if let Some(because) = both.iter().find_map(|shown| self.fault(shown)) {
-            return write(because);
+        let told = |side: Side| self.footings.of(side).told.list(self.ring, side);
+        let (client_ca, peer_ca) = (told(Side::Client), told(Side::Peer));
+        let turnout = |side, held: Option<&Signed>| self.turnout(side, name, held, &missing);
+        let server = turnout(Side::Client, held.map(|it| &it.server));
+        let peer = turnout(Side::Peer, held.map(|it| &it.peer));
+        let (Some(server), Some(peer)) = (server, peer) else { return Fate::Unknown };
+        let because = [&server, &peer].into_iter().find_map(|it| it.as_ref().err());
+        if let Some((_, because)) = because.cloned() {
+            let part = |turnout: Turnout, held: Option<&Signed>| match (turnout, held) {
+                (Err((part, _)), _) => part,
+                (Ok(_), Some(held)) => Part::Show(Box::new(held.clone())),
+                (Ok(_), None) => Part::Sign,
+            };
+            let server = part(server, held.map(|it| &it.server));
+            let peer = part(peer, held.map(|it| &it.peer));
+            let draft = Draft { server, peer, client_ca, peer_ca };
+            return Fate::Write(Write::Member(name.clone(), Box::new(draft)), because);
         }
-        let (for_clients, for_peers) = (self.ring.for_clients(), self.ring.for_peers());
-        if *client_ca != for_clients || *peer_ca != for_peers {
-            let same = Leaves { client_ca: for_clients, peer_ca: for_peers, ..leaves.clone() };
-            return Fate::Write(Write::Trust(name.clone(), Box::new(same)), Because::OtherTrust);
+        match held {
+            Some(leaves) if leaves.client_ca != client_ca || leaves.peer_ca != peer_ca => {
+                let same = Leaves { client_ca, peer_ca, ..leaves.clone() };
+                Fate::Write(Write::Trust(name.clone(), Box::new(same)), Because::OtherTrust)
+            }
+            Some(_) | None => {
+                Fate::Due([server, peer].into_iter().filter_map(Result::ok).flatten().min())
+            }
         }
-        Fate::Due(both.iter().filter_map(|shown| self.due_at(shown)).min())
+    }
+
+    /// What becomes of what a member shows on one side; nothing if there is nothing that it could show.
+    fn turnout(
+        &self,
+        side: Side,
+        name: &Name,
+        held: Option<&Signed>,
+        missing: &Because,
+    ) -> Option<Turnout> {
+        let authority = self.authority(side);
+        let hosts = match side {
+            Side::Client => server_hosts(self.blueprint, name),
+            Side::Peer => peer_hosts(self.blueprint, name),
+        };
+        let pick = Pick {
+            blueprint: self.blueprint,
+            ring: self.ring,
+            footing: self.footings.of(side),
+            offer: self.offers.of(side),
+            side,
+            authority,
+            now: self.now,
+        };
+        Some(match (pick.member(name, held)?, held) {
+            (part, None) => Err((part, missing.clone())),
+            (Part::Show(pair), Some(held)) if *pair == *held => Ok(None),
+            (part @ Part::Show(_), Some(_)) => Err((part, Because::OtherGiven)),
+            (Part::Sign, Some(held)) => {
+                let shown = Shown { certificate: &held.certificate, authority, hosts };
+                match self.fault(&shown) {
+                    Some(because) => Err((Part::Sign, because)),
+                    None => Ok(self.due_at(&shown)),
+                }
+            }
+        })
+    }
+
+    const fn authority(&self, side: Side) -> &Certificate {
+        match side {
+            Side::Client => &self.ring.now.client.certificate,
+            Side::Peer => &self.ring.now.peer.certificate,
+        }
     }
 
     fn binding(
@@ -197,28 +265,41 @@ impl Desk<'_> {
         if self.blueprint.told() == Scheme::Http {
             return open_binding(found, words);
         }
+        let footing = &self.footings.client;
+        let ca = footing.told.list(self.ring, Side::Client);
+        let proven = footing.proven.list(self.ring, Side::Client);
+        let offered = self.offers.client.application.as_ref();
+        let offered = offered.filter(|it| it.calls(&proven, self.now).is_ok());
         let (held, broken) = match found {
             Reading::Unknown => return Fate::Unknown,
-            Reading::Known(None) => return Fate::Write(Write::Binding, Because::Missing),
-            Reading::Known(Some(found)) => found,
+            Reading::Known(None) => (None, None),
+            Reading::Known(Some((held, broken))) => (Some(held), broken.clone()),
         };
-        let Some(Identity { pair, ca }) = &held.identity else {
-            let because = broken.clone().map_or(Because::Missing, Because::Broken);
-            return Fate::Write(Write::Binding, because);
+        let missing = || broken.clone().map_or(Because::Missing, Because::Broken);
+        // As long as our own are trusted, applications can go on with what these signed.
+        let signs = offered.is_none() && footing.proven.ours;
+        let mut due = None;
+        if signs {
+            let Some(pair) = held.and_then(|it| it.pair.as_ref()) else {
+                return Fate::Write(Write::Binding, missing());
+            };
+            let authority = self.authority(Side::Client);
+            let shown = Shown { certificate: &pair.certificate, authority, hosts: Vec::new() };
+            if let Some(because) = self.fault(&shown) {
+                return Fate::Write(Write::Binding, because);
+            }
+            due = self.due_at(&shown);
+        }
+        let pair = if signs { held.and_then(|it| it.pair.clone()) } else { offered.cloned() };
+        let same = Binding { words: words.clone(), pair, ca };
+        let because = match held {
+            None => missing(),
+            Some(held) if *held == same && broken.is_none() => return Fate::Due(due),
+            Some(held) if held.ca != same.ca => Because::OtherTrust,
+            Some(held) if held.pair != same.pair => Because::OtherGiven,
+            Some(_) => Because::OtherWords,
         };
-        let authority = &self.ring.now.client.certificate;
-        let shown = Shown { certificate: &pair.certificate, authority, hosts: Vec::new() };
-        if let Some(because) = self.fault(&shown) {
-            return Fate::Write(Write::Binding, because);
-        }
-        let trusted = self.ring.for_clients();
-        if held.words != *words || *ca != trusted {
-            let because = if *ca == trusted { Because::OtherWords } else { Because::OtherTrust };
-            let identity = Some(Identity { pair: pair.clone(), ca: trusted });
-            let same = Binding { words: words.clone(), identity };
-            return Fate::Write(Write::Words(Box::new(same)), because);
-        }
-        Fate::Due(self.due_at(&shown))
+        Fate::Write(Write::Words(Box::new(same)), because)
     }
 
     /// What is wrong with it, if another would be better.
@@ -253,13 +334,12 @@ fn open_binding(
     let because = match found {
         Reading::Unknown => return Fate::Unknown,
         Reading::Known(None) => Because::Missing,
-        Reading::Known(Some((held, _))) if held.words == *words && held.identity.is_none() => {
+        Reading::Known(Some((held, _))) if *held == Binding::open(words.clone()) => {
             return Fate::Due(None);
         }
         Reading::Known(Some(_)) => Because::OtherWords,
     };
-    let open = Binding { words: words.clone(), identity: None };
-    Fate::Write(Write::Words(Box::new(open)), because)
+    Fate::Write(Write::Words(Box::new(Binding::open(words.clone()))), because)
 }
 
 impl Wanted {

@@ -24,18 +24,26 @@ use crate::ports::handshake::{Caller, Ended, shake};
 const LIMIT: Duration = Duration::from_secs(2);
 
 /// One port, what is shown there, and whom the caller trusts.
-struct Door {
-    port: u16,
-    shown: Signed,
-    trusts: Vec<Certificate>,
+pub(super) struct Door {
+    pub(super) port: u16,
+    pub(super) shown: Signed,
+    pub(super) trusts: Vec<Certificate>,
     /// Whom a member must not trust any more.
-    dropped: Option<Certificate>,
+    pub(super) dropped: Option<Certificate>,
 }
 
-/// Calls everybody who has an address.
-pub(super) async fn prove(circle: &Circle<'_>, signing: &Signing<'_>) -> Result<Proof, Unmade> {
-    let doors = doors(Sides::of(circle.blueprint), signing)?;
-    let asked = circle.seats.iter().map(|seated| one(seated, &doors));
+/// Calls everybody who has an address, as those whom the coming authorities sign.
+pub(super) async fn prove(
+    circle: &Circle<'_>,
+    sides: Sides,
+    signing: &Signing<'_>,
+) -> Result<Proof, Unmade> {
+    Ok(call(circle, &doors(sides, signing)?).await)
+}
+
+/// Calls everybody who has an address, at these doors.
+pub(super) async fn call(circle: &Circle<'_>, doors: &[Door]) -> Proof {
+    let asked = circle.seats.iter().map(|seated| one(seated, doors));
     let mut proof = BTreeMap::new();
     for (seated, shown) in circle.seats.iter().zip(join_all(asked).await) {
         // Two pods of one member: whichever is worse counts.
@@ -44,7 +52,7 @@ pub(super) async fn prove(circle: &Circle<'_>, signing: &Signing<'_>) -> Result<
             *entry = shown;
         }
     }
-    Ok(proof)
+    proof
 }
 
 fn doors(sides: Sides, signing: &Signing<'_>) -> Result<Vec<Door>, Unmade> {
@@ -87,6 +95,7 @@ async fn one(seated: &Seated, doors: &[Door]) -> Shown {
         let place = Place { port: *port, ..place.clone() };
         let caller = Caller {
             certificate: &shown.certificate.der,
+            chain: shown.chain.iter().map(|it| it.der.as_slice()).collect(),
             key: shown.key.pkcs8(),
             trusts: trusts.iter().map(|it| it.der.as_slice()).collect(),
         };

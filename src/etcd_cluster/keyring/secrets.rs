@@ -9,8 +9,10 @@ use kube::ResourceExt;
 use super::Circle;
 use crate::api::names;
 use crate::etcd_cluster::identity::binding::Binding;
+use crate::etcd_cluster::identity::footing::Footings;
 use crate::etcd_cluster::identity::keys::Broken;
 use crate::etcd_cluster::identity::leaves::Leaves;
+use crate::etcd_cluster::identity::offer::Offers;
 use crate::etcd_cluster::identity::ring::Ring;
 use crate::etcd_cluster::identity::wanted::Looked;
 use crate::etcd_cluster::render::Blueprint;
@@ -43,20 +45,24 @@ impl Secrets {
         Ok(Self { authorities, members, binding })
     }
 
-    pub(super) fn looked(&self, circle: &Circle<'_>) -> Looked {
+    /// All that is in them, beside what each side is offered.
+    pub(super) fn looked(&self, circle: &Circle<'_>, offers: Offers) -> Result<Looked, Broken> {
+        let footings = self.authorities.as_ref().map(Footings::read).transpose()?;
         let leaves = |it: &Secret| -> Result<Leaves, Broken> { Leaves::read(it) };
         let member = |(name, secret): &(Name, Option<Secret>)| {
             (name.clone(), Reading::Known(secret.as_ref().map(leaves)))
         };
-        Looked {
+        Ok(Looked {
             ring: Reading::Known(self.authorities.as_ref().map(Ring::read)),
+            footings: footings.unwrap_or_else(Footings::plain),
+            offers,
             members: self.members.iter().map(member).collect(),
             // Unknown is not written.
             binding: match &circle.told {
                 Some(_) => Reading::Known(self.binding.as_ref().map(Binding::read)),
                 None => Reading::Unknown,
             },
-        }
+        })
     }
 
     /// A Secret with one of our names that does not say that it is this cluster's.

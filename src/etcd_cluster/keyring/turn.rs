@@ -90,11 +90,14 @@ impl Keyring {
         found: &Wanted,
     ) -> Result<(Next, BTreeSet<String>), KeyringError> {
         let Desk { circle, now, .. } = *desk;
-        let sides = Sides::of(circle.blueprint);
-        let trust = Trust::of(sides, ring);
+        let protected = Sides::of(circle.blueprint);
+        let trust = Trust::on(protected, ring, desk.footings);
+        let sides = protected.with_ours(desk.footings);
         let seats: Vec<Seat> = circle.seats.iter().map(|it| it.seat.clone()).collect();
         let members: Vec<Name> = circle.members.iter().map(|(name, _)| name.clone()).collect();
-        let is_left_alone = circle.blueprint.spec.paused || found.stuck.is_some();
+        // One change at a time: a side that comes to rest on others goes first.
+        let is_left_alone =
+            circle.blueprint.spec.paused || found.stuck.is_some() || !desk.is_settled();
         let facts = Facts {
             ring,
             lifetimes: self.lifetimes,
@@ -110,13 +113,13 @@ impl Keyring {
             return Ok((next, BTreeSet::new()));
         }
         let signing = Signing { ring, lifetimes: self.lifetimes, now };
-        let proof = prove::prove(circle, &signing).await.map_err(KeyringError::Make)?;
+        let proof = prove::prove(circle, sides, &signing).await.map_err(KeyringError::Make)?;
         Ok((rotation::next(&facts, Some(&proof)), lacking_in(&proof, &seats)))
     }
 }
 
 /// The pods of those who trust others than they were made to.
-fn lacking_in(proof: &Proof, seats: &[Seat]) -> BTreeSet<String> {
+pub(super) fn lacking_in(proof: &Proof, seats: &[Seat]) -> BTreeSet<String> {
     let trusts_others = |it: &&Seat| match proof.get(&it.member) {
         Some(Shown::Refuses | Shown::StillTrusts) => true,
         Some(Shown::Well | Shown::ShowsOther | Shown::Silent(_)) | None => false,

@@ -77,7 +77,7 @@ impl Blueprint<'_> {
             env: Some(tune::variables(self.spec).into_iter().map(variable).collect()),
             ports: Some(PORTS.map(|(name, number)| port(name, number)).to_vec()),
             resources: Some(self.spec.pods.resources.clone()),
-            volume_mounts: Some(self.mounts()?),
+            volume_mounts: Some(self.mounts()),
             startup_probe: Some(probe(STARTED, &START)),
             liveness_probe: Some(probe(LIVE, &STAY)),
             readiness_probe: Some(probe(READY, &SERVE)),

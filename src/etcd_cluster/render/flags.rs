@@ -3,9 +3,10 @@
 //! which the agent adds. May touch: `api`; pure.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
+use super::metadata::scheme;
 use super::tune::{self, Setting};
 use super::volumes::{DATA, TLS};
-use super::{Blueprint, NotInThisRelease, is_protected};
+use super::{Blueprint, NotInThisRelease};
 use crate::api::names;
 use crate::etcd_cluster::doors::Scheme;
 use crate::etcd_cluster::identity::keys;
@@ -29,6 +30,7 @@ impl Blueprint<'_> {
             spec,
             pace,
             doors: _,
+            named: _,
             agent_image: _,
             agent_pull_policy: _,
         } = *self;
@@ -53,7 +55,7 @@ impl Blueprint<'_> {
             flag("strict-reconfig-check", &true),
             flag("logger", "zap"),
         ];
-        flags.extend(self.protected()?);
+        flags.extend(self.protected());
         let settings = tune::settings(spec, pace)?.into_iter();
         flags.extend(settings.map(|Setting { option, value, why: _ }| flag(option, &value)));
         Ok(flags)
@@ -69,10 +71,10 @@ impl Blueprint<'_> {
         words.join(",")
     }
 
-    fn protected(&self) -> Result<Vec<String>, NotInThisRelease> {
+    fn protected(&self) -> Vec<String> {
         let file = |key: &str| format!("{TLS}/{key}");
         let mut flags = Vec::new();
-        let (client, peer) = (self.needs_server_keys()?, self.needs_peer_keys()?);
+        let (client, peer) = (self.needs_server_keys(), self.needs_peer_keys());
         if client {
             flags.extend([
                 flag("cert-file", &file(keys::SERVER.certificate)),
@@ -92,23 +94,27 @@ impl Blueprint<'_> {
                 flag(tune::trusts_its_authority(self.spec.version.minor()), &true),
             ]);
         }
+        if peer && self.named {
+            // Others are given certificates of somebody else's authority, too: only who shows the cluster's name is a member.
+            let host = names::member_host(self.name, self.namespace);
+            flags.push(flag("peer-cert-allowed-hostname", &host));
+        }
         if client || peer {
             // As etcd does by itself, but said: 1.3 alone would lock out clients that are still in use.
             flags.push(flag("tls-min-version", "TLS1.2"));
         }
-        Ok(flags)
+        flags
     }
 
     /// Whether any client calls in a way that needs a certificate.
-    pub(super) fn needs_server_keys(&self) -> Result<bool, NotInThisRelease> {
-        is_protected(&self.spec.client_tls, "spec.tls.client")?;
-        Ok(self.clients().takes(Scheme::Https))
+    pub(super) fn needs_server_keys(&self) -> bool {
+        self.clients().takes(Scheme::Https)
     }
 
     /// Whether any member calls another, or is called, in a way that needs a certificate.
-    pub(super) fn needs_peer_keys(&self) -> Result<bool, NotInThisRelease> {
-        let wanted = is_protected(&self.spec.peer_tls, "spec.tls.peer")?;
-        Ok(self.doors.map_or(wanted, |it| it.keys))
+    pub(super) fn needs_peer_keys(&self) -> bool {
+        let wanted = scheme(&self.spec.peer_tls) == Scheme::Https;
+        self.doors.map_or(wanted, |it| it.keys)
     }
 }
 

@@ -44,7 +44,7 @@ impl Blueprint<'_> {
             image_pull_secrets: (!secrets.is_empty()).then_some(secrets),
             init_containers: Some(vec![self.install()]),
             containers: vec![self.etcd(member, told, peers)?],
-            volumes: Some(self.volumes(member)?),
+            volumes: Some(self.volumes(member)),
             affinity: Some(self.affinity()),
             topology_spread_constraints: self.spread(),
             node_selector: (!pods.node_selector.is_empty()).then(|| pods.node_selector.clone()),

@@ -28,6 +28,7 @@ pub(crate) const fn blueprint(spec: &EtcdCluster) -> Blueprint<'_> {
         uid: UID,
         spec,
         doors: None,
+        named: false,
         agent_image: "quorate/quorate:v1",
         pace: Pace::OWN,
         agent_pull_policy: Some("IfNotPresent"),

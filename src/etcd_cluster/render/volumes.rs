@@ -10,8 +10,8 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
+use super::Blueprint;
 use super::quantity::of_bytes;
-use super::{Blueprint, NotInThisRelease};
 use crate::api::etcd_cluster::v1::Medium;
 use crate::api::names;
 use crate::etcd_cluster::identity::keys;
@@ -39,13 +39,13 @@ const SECRET_MODE: i32 = 0o440;
 
 impl Blueprint<'_> {
     /// The volumes of a member's pod.
-    pub(super) fn volumes(&self, member: &Name) -> Result<Vec<Volume>, NotInThisRelease> {
+    pub(super) fn volumes(&self, member: &Name) -> Vec<Volume> {
         let mut all = vec![
             self.data(member),
             scratch(PROGRAM, None, Quantity(PROGRAM_LIMIT.to_owned())),
             scratch(REMEMBERED, None, Quantity(REMEMBERED_LIMIT.to_owned())),
         ];
-        let (server, peer) = (self.needs_server_keys()?, self.needs_peer_keys()?);
+        let (server, peer) = (self.needs_server_keys(), self.needs_peer_keys());
         if server || peer {
             all.push(Volume {
                 name: CERTIFICATES.to_owned(),
@@ -58,7 +58,7 @@ impl Blueprint<'_> {
                 ..Volume::default()
             });
         }
-        Ok(all)
+        all
     }
 
     fn data(&self, member: &Name) -> Volume {
@@ -76,17 +76,17 @@ impl Blueprint<'_> {
     }
 
     /// What etcd's container sees.
-    pub(super) fn mounts(&self) -> Result<Vec<VolumeMount>, NotInThisRelease> {
+    pub(super) fn mounts(&self) -> Vec<VolumeMount> {
         let mut all = vec![
             mount(DISK, DISK_MOUNT, false),
             mount(PROGRAM, AGENT, true),
             mount(REMEMBERED, MEMORY, false),
         ];
-        if self.needs_server_keys()? || self.needs_peer_keys()? {
+        if self.needs_server_keys() || self.needs_peer_keys() {
             // Whole, and not file by file: a file that is mounted by itself is never renewed.
             all.push(mount(CERTIFICATES, TLS, true));
         }
-        Ok(all)
+        all
     }
 }
 

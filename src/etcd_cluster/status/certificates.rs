@@ -32,7 +32,12 @@ pub(super) fn words(turning: &Turning) -> String {
             "that is over",
         ),
     };
-    let waits = match &turning.waits {
+    format!("{begun}; {then} {}.", waits(&turning.waits))
+}
+
+/// What is waited for.
+pub(super) fn waits(waits: &Waits) -> String {
+    match waits {
         Waits::Allowed => "when the cluster is not left alone any more".to_owned(),
         Waits::Started(names) => {
             let names: Vec<String> = names.iter().map(ToString::to_string).collect();
@@ -42,8 +47,7 @@ pub(super) fn words(turning: &Turning) -> String {
             format!("from {at} on; applications have until then to read their Secret again")
         }
         Waits::Shown(name, shown) => format!("as soon as {name} {}", needed(shown)),
-    };
-    format!("{begun}; {then} {waits}.")
+    }
 }
 
 fn needed(shown: &Shown) -> String {

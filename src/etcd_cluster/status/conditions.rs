@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::{Tale, certificates, words};
+use super::{Tale, certificates, sources, words};
 use crate::api::check::Verdict;
 use crate::api::condition::{
     AVAILABLE, CERTIFICATES_VALID, Condition, ConditionStatus, NAMESPACE_NOT_GRANTED, PAUSED,
@@ -15,6 +15,7 @@ use crate::api::condition::{
 use crate::api::etcd_cluster::v1::EtcdCluster;
 use crate::api::etcd_cluster::v1::status::EtcdClusterStatus;
 use crate::api::field::Field;
+use crate::etcd_cluster::identity::tidings::Tidings;
 use crate::etcd_cluster::plan::{Because, Step};
 use crate::etcd_cluster::seen::{Etcd, Made, Reading};
 
@@ -78,7 +79,8 @@ fn facts(tale: &Tale<'_>, said: &[Condition]) -> Vec<Fact> {
     let reason = because.word();
     let (story, not_ready) = (words::story(tale), not_ready(tale));
     let waits = tale.plan.step == Step::Wait && tale.plan.chores.is_empty();
-    let needs_a_person = because.needs_a_person() || tale.stuck.is_some();
+    let to_mend = sources::to_mend(&tale.tidings);
+    let needs_a_person = because.needs_a_person() || to_mend.is_some();
     let busy = tale.trouble.is_some()
         || !because.is_as_wanted() && !needs_a_person && because != Because::Paused
         || !waits;
@@ -91,8 +93,7 @@ fn facts(tale: &Tale<'_>, said: &[Condition]) -> Vec<Fact> {
         Fact::no(AVAILABLE, if formed { reason } else { "NotFormed" }, story.clone())
     };
     let is_lost = formed && !answers && because == Because::QuorumLost && has_been_away(tale, said);
-    let stalled_words = tale.stuck.clone().unwrap_or_else(|| story.clone());
-    let stalled_reason = if tale.stuck.is_some() { "CertificatesStuck" } else { reason };
+    let (stalled_reason, stalled_words) = to_mend.unwrap_or_else(|| (reason, story.clone()));
     vec![
         match not_ready {
             Some((why, words)) if as_wanted => Fact::no(READY, why, words),
@@ -133,21 +134,26 @@ fn is_tended(tale: &Tale<'_>) -> bool {
 }
 
 fn certificates(tale: &Tale<'_>) -> Fact {
-    match (&tale.stuck, &tale.turning) {
-        (Some(words), _) => Fact::no(CERTIFICATES_VALID, "CertificatesStuck", words.clone()),
-        (None, Some(turning)) => Fact::yes(
-            CERTIFICATES_VALID,
-            certificates::reason(turning),
-            certificates::words(turning),
+    let Tidings { stuck, turning, changing, flaw, is_given } = &tale.tidings;
+    let (holds, reason, words) = match (stuck, flaw, changing, turning) {
+        (Some(stuck), ..) => (false, "CertificatesStuck", stuck.to_string()),
+        (None, Some(flaw), ..) => (false, sources::flawed(flaw), sources::flaw(flaw)),
+        (None, None, Some(it), _) => (true, sources::reason(it), sources::words(it)),
+        (None, None, None, Some(it)) => (true, certificates::reason(it), certificates::words(it)),
+        (None, None, None, None) if *is_given => (
+            true,
+            "Valid",
+            "Certificates are valid. Others are taken up when they are there.".into(),
         ),
-        (None, None) => Fact::yes(CERTIFICATES_VALID, "Valid", "Certificates are renewed in time."),
-    }
+        (None, None, None, None) => (true, "Valid", "Certificates are renewed in time.".into()),
+    };
+    Fact::of(CERTIFICATES_VALID, holds, reason, words)
 }
 
 /// Why a cluster is not ready whose members are as they should be.
 fn not_ready(tale: &Tale<'_>) -> Option<(&'static str, String)> {
-    if let Some(words) = &tale.stuck {
-        return Some(("CertificatesStuck", words.clone()));
+    if let Some(stuck) = &tale.tidings.stuck {
+        return Some(("CertificatesStuck", stuck.to_string()));
     }
     if let Reading::Known(council) = &tale.look.heard.council
         && let Some(alarm) = council.alarms.first()
@@ -288,12 +294,23 @@ pub(crate) fn reason_before(cluster: &EtcdCluster) -> Option<String> {
 
 /// The status of a cluster whose members cannot be asked, because there is nothing to show to them. What was known of
 /// it stays.
-pub(crate) fn blind(cluster: &EtcdCluster, words: &str, now: Timestamp) -> EtcdClusterStatus {
-    const WHY: &str = "CertificatesStuck";
+pub(crate) fn blind(
+    cluster: &EtcdCluster,
+    words: &str,
+    needs_a_person: bool,
+    now: Timestamp,
+) -> EtcdClusterStatus {
+    let why = if needs_a_person { "CertificatesStuck" } else { "CertificatesAwaited" };
+    let stalled = if needs_a_person {
+        Fact::yes(STALLED, why, words)
+    } else {
+        Fact::no(STALLED, "NotStalled", "Nobody is needed.")
+    };
     let facts = [
-        Fact::no(READY, WHY, words),
-        Fact::yes(STALLED, WHY, words),
-        Fact::no(CERTIFICATES_VALID, WHY, words),
+        Fact::no(READY, why, words),
+        Fact::of(RECONCILING, !needs_a_person, why, words),
+        stalled,
+        Fact::no(CERTIFICATES_VALID, why, words),
     ];
     with_facts(cluster, &facts, now)
 }

@@ -75,7 +75,8 @@ async fn member(shows: &Authority, trusts: &[&Authority]) -> Place {
 
 async fn called(place: &Place, shows: &Pair, trusts: &[&Authority]) -> Ended {
     let trusts = trusts.iter().map(|it| it.der.as_slice()).collect();
-    shake(place, &Caller { certificate: &shows.certificate, key: &shows.key, trusts }, SOON).await
+    let Pair { certificate, key } = shows;
+    shake(place, &Caller { certificate, chain: Vec::new(), key, trusts }, SOON).await
 }
 
 #[tokio::test]

@@ -1,7 +1,8 @@
 //! The programs that are built from Go modules, and the cache they are kept in.
 //!
 //! A folder below `programs/` holds nothing but `go.mod` and `go.sum`; its `tool` directives name the
-//! packages. What was built once is found again by name, version and content of those two files.
+//! packages. Only where a program is a module of its own that no proxy has there is a `main.go` that starts it.
+//! What was built once is found again by name, version and content of those files.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -73,6 +74,14 @@ pub const VERSITYGW: Source = Source {
     version_packages: &[],
 };
 
+/// cert-manager's controllers for Certificates of CA issuers.
+pub const CERT_MANAGER: Source = Source {
+    title: "cert-manager",
+    name: "cert-manager",
+    programs: &[("quorate-cluster/programs/cert-manager", "cert-manager")],
+    version_packages: &[],
+};
+
 impl Source {
     /// The folder with this source's programs, built now unless the cache has them.
     ///
@@ -105,6 +114,16 @@ impl Source {
         Ok(ready)
     }
 
+    /// The folder with the sources of a module that the programs are made of.
+    ///
+    /// # Errors
+    /// If there is no such module.
+    pub async fn module(&self, version: &str, module: &str, places: &Places) -> Result<PathBuf> {
+        let mut list = tool(&go::find(places).await?, &recipe(self.name, version));
+        list.args(["list", "-m", "-f", "{{.Dir}}", module]);
+        Ok(PathBuf::from(command::output(&mut list).await?.trim()))
+    }
+
     /// Strips the programs, and tells Kubernetes its version (without that it says v0.0.0), which it keeps in
     /// two places: one for `--version`, one for the user agent.
     fn link_flags(&self, version: &str) -> String {
@@ -134,6 +153,7 @@ impl Source {
             })?;
             hash.update(content);
         }
+        hash.update(std::fs::read(recipe.join("main.go")).unwrap_or_default());
         hash.update(self.link_flags(version));
         Ok(hex(&hash.finalize()).chars().take(12).collect())
     }
@@ -219,7 +239,8 @@ mod tests {
             .chain(settings::ETCD_VERSIONS.iter().map(|version| (ETCD, *version)))
             .chain([(ETCD, settings::CONTROL_PLANE_ETCD)])
             .chain([(COREDNS, settings::COREDNS_VERSION)])
-            .chain([(VERSITYGW, settings::VERSITYGW_VERSION)]);
+            .chain([(VERSITYGW, settings::VERSITYGW_VERSION)])
+            .chain([(CERT_MANAGER, settings::CERT_MANAGER_VERSION)]);
         for (source, version) in chosen {
             let recipe = recipe(source.name, version);
             source.key(&recipe, version).unwrap();

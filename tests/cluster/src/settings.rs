@@ -21,6 +21,8 @@ pub const ETCD_VERSIONS: [&str; 5] = ["3.5.21", "3.5.35", "3.6.10", "3.6.16", "3
 pub const COREDNS_VERSION: &str = "1.15.0";
 /// The S3 server.
 pub const VERSITYGW_VERSION: &str = "1.8.0";
+/// cert-manager, whose controllers stories run.
+pub const CERT_MANAGER_VERSION: &str = "1.21.2";
 /// The one node, as `kubectl get nodes` shows it.
 pub const NODE_NAME: &str = "quorate-local";
 /// The DNS domain of Services and Pods.

@@ -1,5 +1,6 @@
 //! A handshake with a member, to see what it shows and whom it lets in.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use rustls::version::TLS12;
 use rustls::{ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 /// For clients.
 pub(super) const CLIENT: u16 = 2379;
@@ -54,6 +56,34 @@ pub(super) async fn call(
     port: u16,
     caller: &Caller,
 ) -> Result<Ended> {
+    let Err(error) = shaken(cluster, member, port, caller).await? else { return Ok(Ended::Well) };
+    match error.get_ref().and_then(|it| it.downcast_ref::<rustls::Error>()) {
+        Some(rustls::Error::InvalidCertificate(_)) => Ok(Ended::NotTrusted),
+        Some(rustls::Error::AlertReceived(_)) => Ok(Ended::Refused),
+        Some(_) | None => Err(error).with_context(|| format!("cannot call {member}:{port}")),
+    }
+}
+
+/// The certificate that a member shows to this caller.
+pub(super) async fn shown(
+    cluster: &Cluster,
+    member: &str,
+    port: u16,
+    caller: &Caller,
+) -> Result<Vec<u8>> {
+    let stream = shaken(cluster, member, port, caller).await?;
+    let stream = stream.with_context(|| format!("cannot call {member}:{port}"))?;
+    let (_, session) = stream.get_ref();
+    let shown = session.peer_certificates().and_then(<[_]>::first);
+    Ok(shown.context("it shows nothing")?.to_vec())
+}
+
+async fn shaken(
+    cluster: &Cluster,
+    member: &str,
+    port: u16,
+    caller: &Caller,
+) -> Result<io::Result<TlsStream<TcpStream>>> {
     let pod = cluster.pod(member).await?;
     let address = pod.status.and_then(|it| it.pod_ip).context("the pod has no address")?;
     let mut roots = RootCertStore::empty();
@@ -70,10 +100,5 @@ pub(super) async fn call(
     let connector = TlsConnector::from(Arc::new(config));
     let stream = tokio::time::timeout(SOON, TcpStream::connect((address.as_str(), port))).await??;
     let shaken = connector.connect(ServerName::try_from(host)?, stream);
-    let Err(error) = tokio::time::timeout(SOON, shaken).await? else { return Ok(Ended::Well) };
-    match error.get_ref().and_then(|it| it.downcast_ref::<rustls::Error>()) {
-        Some(rustls::Error::InvalidCertificate(_)) => Ok(Ended::NotTrusted),
-        Some(rustls::Error::AlertReceived(_)) => Ok(Ended::Refused),
-        Some(_) | None => Err(error).with_context(|| format!("cannot call {member}:{port}")),
-    }
+    Ok(tokio::time::timeout(SOON, shaken).await?)
 }

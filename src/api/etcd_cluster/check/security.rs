@@ -76,12 +76,17 @@ pub(super) fn auth(new: &Cluster, facts: &Facts<'_>, findings: &mut Findings) {
             ),
         );
     }
-    let open =
-        new.spec.tls.known().is_some_and(|tls| source_of(&tls.client) == TlsSource::Disabled);
-    if open {
-        findings.invalid(
+    let source = new.spec.tls.known().map_or(TlsSource::Managed, |tls| source_of(&tls.client));
+    match source {
+        TlsSource::Disabled => findings.invalid(
             "spec.auth.enabled",
             "must be false while `spec.tls.client` is \"Disabled\": passwords would travel in the clear",
-        );
+        ),
+        TlsSource::Secret => findings.invalid(
+            "spec.auth.enabled",
+            "must be false while `spec.tls.client` is \"Secret\": etcd knows the operator by the name in \
+             its certificate; choose \"Managed\" or \"CertManager\"",
+        ),
+        TlsSource::Managed | TlsSource::CertManager => {}
     }
 }

@@ -8,6 +8,9 @@ use kube::ResourceExt;
 
 use crate::api::names;
 use crate::etcd_cluster::compose::{record, uid};
+use crate::etcd_cluster::doorkeeper::Doorkeeper;
+use crate::etcd_cluster::doors::Scheme;
+use crate::etcd_cluster::doors::found::{has_keys, taken_by};
 use crate::etcd_cluster::identity::rotation::Seat;
 use crate::etcd_cluster::keyring::{Circle, Seated};
 use crate::etcd_cluster::observe;
@@ -18,6 +21,7 @@ use crate::etcd_cluster::stock::{Stock, name_of};
 pub(super) fn circle<'a>(
     blueprint: &'a Blueprint<'a>,
     stock: &Stock,
+    doorkeeper: &Doorkeeper,
     now: Timestamp,
 ) -> Circle<'a> {
     let there = stock.members.iter().filter(|it| it.metadata.deletion_timestamp.is_none());
@@ -32,12 +36,15 @@ pub(super) fn circle<'a>(
             trusts: pod.annotations().get(names::TRUST_ANNOTATION).cloned(),
         },
         place: observe::place(stock, pod, now).map(|(_, place)| place),
+        // One of which nothing can be read may use everything.
+        uses: [taken_by(pod).is_none_or(|it| it.takes(Scheme::Https)), has_keys(pod)],
     };
     Circle {
         blueprint,
         members,
         told: formed.map(|_| told),
         seats: stock.pods.iter().map(seated).collect(),
+        asks_nobody: doorkeeper.asks_nobody(blueprint.uid, now),
         asked: stock.cluster.annotations().get(names::ROTATE_ANNOTATION).cloned(),
     }
 }

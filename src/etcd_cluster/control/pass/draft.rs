@@ -44,6 +44,7 @@ impl Draft {
             spec: &self.spec,
             doors: None,
             pace: Pace::OWN,
+            named: false,
             agent_image: &context.agent_image,
             agent_pull_policy: Some("IfNotPresent"),
         }

@@ -14,7 +14,9 @@ use crate::api::etcd_cluster::v1::status::EtcdClusterStatus;
 use crate::api::etcd_says::Standing;
 use crate::etcd_cluster::act::ActError;
 use crate::etcd_cluster::control::Context;
+use crate::etcd_cluster::identity::footing::Move;
 use crate::etcd_cluster::identity::ring::Turn;
+use crate::etcd_cluster::identity::wanted::Stuck;
 use crate::etcd_cluster::plan::{Because, Plan, Step};
 use crate::etcd_cluster::report;
 use crate::etcd_cluster::seen::upkeep::Space;
@@ -57,9 +59,15 @@ impl Visit<'_> {
     pub(super) async fn tell_blind(
         &self,
         cluster: &EtcdCluster,
-        words: &str,
+        why: Option<Stuck>,
+        trouble: Option<&ActError>,
     ) -> Result<Action, PassError> {
-        alone(self.context, cluster, &status::blind(cluster, words, self.now), WELL).await
+        let known = self.context.keyring.tidings(self.blueprint.uid).flaw.map(Stuck::Given);
+        let why = why.or(known);
+        let comes = matches!(&why, Some(Stuck::Given(flaw)) if !flaw.needs_a_person());
+        let words = why.map(|it| it.to_string()).or_else(|| trouble.map(|it| chain(it)));
+        let status = status::blind(cluster, &words.unwrap_or_default(), !comes, self.now);
+        alone(self.context, cluster, &status, if comes { AGAIN } else { WELL }).await
     }
 
     /// Tells the log, the metrics and the Events of a step.
@@ -96,10 +104,12 @@ impl Visit<'_> {
         }
     }
 
-    /// Tells that authorities have changed their places.
-    pub(super) async fn tell_turn(&self, of: &EtcdCluster, turn: &Turn) {
-        if let Some(reason) = turn.reason() {
-            self.publish_as(of, EventType::Normal, reason, turn.words()).await;
+    /// Tells that authorities have changed their places, or a side rests on others.
+    pub(super) async fn tell_turns(&self, of: &EtcdCluster, turns: &[Turn], moves: &[Move]) {
+        let turns = turns.iter().filter_map(|it| Some((it.reason()?, it.words())));
+        let moves = moves.iter().filter_map(|it| Some((it.reason()?, it.words())));
+        for (reason, words) in turns.chain(moves) {
+            self.publish_as(of, EventType::Normal, reason, words).await;
         }
     }
 

@@ -1,7 +1,9 @@
 //! Which Secrets are written, when, and why.
 
-use super::super::binding::{Binding, Identity, words};
+use super::super::binding::{Binding, words};
+use super::super::footing::Footings;
 use super::super::lifetimes::{due, due_at};
+use super::super::offer::Offers;
 use super::super::wanted::{Because, Looked, Stuck, Wanted, Write, wanted};
 use super::*;
 use crate::etcd_cluster::seen::Reading;
@@ -10,12 +12,11 @@ const DAY: i64 = 24 * 60 * 60;
 
 /// A cluster with one member, whose Secrets were all written at the start.
 fn fresh(ring: &Ring) -> Looked {
-    let (spec, leaves) = (spec(), leaves(ring));
-    let blueprint = blueprint(&spec);
-    let identity = signing(ring, at(0)).application(&blueprint).unwrap();
-    let binding = Binding { words: words(&blueprint, &[name("main-a")]), identity: Some(identity) };
+    let (leaves, binding) = (leaves(ring), binding(ring, &[name("main-a")], at(0)));
     Looked {
         ring: Reading::Known(Some(Ok(ring.clone()))),
+        footings: Footings::plain(),
+        offers: Offers::ours(),
         members: vec![(name("main-a"), Reading::Known(Some(Ok(leaves))))],
         binding: Reading::Known(Some((binding, None))),
     }
@@ -29,14 +30,17 @@ fn broken(key: &'static str) -> Broken {
     Broken { secret: "main-ca".to_owned(), key, why: Unfit::NotPem }
 }
 
-fn member() -> Write {
-    Write::Member(name("main-a"))
+/// Both certificates are signed anew.
+fn renewed(ring: &Ring) -> Write {
+    let (client_ca, peer_ca) = (ring.for_clients(), ring.for_peers());
+    let draft = Draft { server: Part::Sign, peer: Part::Sign, client_ca, peer_ca };
+    Write::Member(name("main-a"), Box::new(draft))
 }
 
 #[test]
 fn something_is_due_after_two_thirds_of_its_life() {
     let ring = ring();
-    let pair = signing(&ring, at(0)).operator().unwrap().pair;
+    let pair = signing(&ring, at(0)).operator().unwrap();
     let (from, until) = (pair.certificate.from, pair.certificate.until);
     assert_eq!(until, at(90 * DAY));
     assert_eq!(from, at(-300));
@@ -47,28 +51,33 @@ fn something_is_due_after_two_thirds_of_its_life() {
 
 #[test]
 fn what_is_as_it_should_be_is_left_alone_until_it_is_due() {
-    let looked = fresh(&ring());
+    let ring = ring();
+    let looked = fresh(&ring);
     let Wanted { writes, stuck, next } = decided(&looked, at(DAY));
     assert_eq!((writes, stuck), (vec![], None));
     let next = next.unwrap();
     assert!(at(59 * DAY) < next && next < at(61 * DAY), "{next}");
     assert_eq!(decided(&looked, at(59 * DAY)).writes, []);
     let writes = decided(&looked, at(61 * DAY)).writes;
-    assert_eq!(writes, [(member(), Because::Old), (Write::Binding, Because::Old)]);
+    assert_eq!(writes, [(renewed(&ring), Because::Old), (Write::Binding, Because::Old)]);
 }
 
 #[test]
 fn nothing_is_there_so_authorities_come_first_and_then_the_rest() {
+    let ring = ring();
     let mut looked = Looked {
         ring: Reading::Known(None),
+        footings: Footings::plain(),
+        offers: Offers::ours(),
         members: vec![(name("main-a"), Reading::Known(None))],
         binding: Reading::Known(None),
     };
     let first = decided(&looked, at(0));
     assert_eq!(first.writes, [(Write::Authorities, Because::Missing)]);
-    looked.ring = Reading::Known(Some(Ok(ring())));
+    looked.ring = Reading::Known(Some(Ok(ring.clone())));
     let then = decided(&looked, at(0));
-    assert_eq!(then.writes, [(member(), Because::Missing), (Write::Binding, Because::Missing)]);
+    let missing = Because::Missing;
+    assert_eq!(then.writes, [(renewed(&ring), missing.clone()), (Write::Binding, missing)]);
     assert!(then.next.unwrap() > at(59 * DAY), "what is written now is due then");
 }
 
@@ -98,27 +107,28 @@ fn authorities_that_are_broken_or_lost_are_never_replaced_under_running_members(
 #[test]
 fn what_another_authority_signed_is_signed_again() {
     let (own, other) = (ring(), ring());
-    let looked = Looked { ring: Reading::Known(Some(Ok(own))), ..fresh(&other) };
+    let looked = Looked { ring: Reading::Known(Some(Ok(own.clone()))), ..fresh(&other) };
     let writes = decided(&looked, at(DAY)).writes;
-    assert_eq!(writes, [(member(), Because::NotTaken), (Write::Binding, Because::NotTaken)]);
+    let because = Because::NotTaken;
+    assert_eq!(writes, [(renewed(&own), because.clone()), (Write::Binding, because)]);
 }
 
 #[test]
 fn what_is_good_for_other_hosts_is_signed_again() {
     let ring = ring();
     let mut looked = fresh(&ring);
-    let (spec, other) = (spec(), name("main-b"));
-    let leaves = signing(&ring, at(0)).member(&blueprint(&spec), &other).unwrap();
+    let leaves = member(&ring, &name("main-b"), at(0));
     looked.members = vec![(name("main-a"), Reading::Known(Some(Ok(leaves))))];
-    assert_eq!(decided(&looked, at(DAY)).writes, [(member(), Because::OtherHosts)]);
+    assert_eq!(decided(&looked, at(DAY)).writes, [(renewed(&ring), Because::OtherHosts)]);
 }
 
 #[test]
 fn what_is_broken_is_signed_again() {
-    let mut looked = fresh(&ring());
+    let ring = ring();
+    let mut looked = fresh(&ring);
     looked.members = vec![(name("main-a"), Reading::Known(Some(Err(broken("peer.crt")))))];
     let writes = decided(&looked, at(DAY)).writes;
-    assert_eq!(writes, [(member(), Because::Broken(broken("peer.crt")))]);
+    assert_eq!(writes, [(renewed(&ring), Because::Broken(broken("peer.crt")))]);
 }
 
 #[test]
@@ -132,17 +142,16 @@ fn other_members_are_told_to_applications_without_a_new_key() {
     };
     assert_eq!(binding.words, words(&blueprint(&spec), &both));
     let Reading::Known(Some((held, None))) = looked.binding else { panic!("it was there") };
-    let Some(Identity { pair, .. }) = &binding.identity else { panic!("the key is gone") };
-    assert_eq!(*pair, held.identity.unwrap().pair);
+    assert!(binding.pair.is_some(), "the key is gone");
+    assert_eq!(binding.pair, held.pair);
 }
 
 #[test]
 fn what_ends_with_its_authority_is_not_signed_over_and_over() {
     let ring = ring();
     let (late, later) = (at(3640 * DAY), at(3649 * DAY));
-    let (spec, mut looked) = (spec(), fresh(&ring));
-    let blueprint = blueprint(&spec);
-    let leaves = signing(&ring, late).member(&blueprint, &name("main-a")).unwrap();
+    let mut looked = fresh(&ring);
+    let leaves = member(&ring, &name("main-a"), late);
     looked.members = vec![(name("main-a"), Reading::Known(Some(Ok(leaves))))];
     looked.binding = Reading::Unknown;
     let Wanted { writes, next, .. } = decided(&looked, later);
@@ -159,7 +168,7 @@ fn where_connections_are_in_the_clear_applications_are_told_so_and_given_no_keys
     let decided = |looked: &Looked| {
         wanted(&blueprint, looked, &members, Lifetimes::default(), at(DAY)).writes
     };
-    let plain = Binding { words: words(&blueprint, &members), identity: None };
+    let plain = Binding::open(words(&blueprint, &members));
     assert_eq!(plain.words["uri"], "http://main-client.space.svc:2379");
     assert_eq!(plain.words["endpoints"], "http://main-a.space.svc:2379");
     assert_eq!(plain.secret(&blueprint).data.unwrap().len(), 6, "no keys");

@@ -4,7 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use super::super::binding::{Binding, Identity, words};
+use super::super::binding::Binding;
+use super::super::footing::Footings;
+use super::super::offer::Offers;
 use super::super::ring::{Ring, Stage, Turn};
 use super::super::rotation::{Facts, Next, Proof, Seat, Shown, next};
 use super::super::trust::{Sides, Trust};
@@ -45,14 +47,12 @@ struct World {
 
 impl World {
     fn new(seed: u64) -> Self {
-        let (spec, ring) = (spec(), ring());
-        let blueprint = blueprint(&spec);
+        let ring = ring();
         let all = ["main-a", "main-b", "main-c"].map(name);
-        let signed = |it: &Name| signing(&ring, at(0)).member(&blueprint, it).unwrap();
+        let signed = |it: &Name| member(&ring, it, at(0));
         let secrets: BTreeMap<Name, Leaves> =
             all.iter().map(|it| (it.clone(), signed(it))).collect();
-        let identity = signing(&ring, at(0)).application(&blueprint).unwrap();
-        let binding = Binding { words: words(&blueprint, &all), identity: Some(identity) };
+        let binding = binding(&ring, &all, at(0));
         let members = all.map(|name| Member {
             mounted: secrets.get(&name).cloned(),
             trusts: Some([ring.for_clients(), ring.for_peers()]),
@@ -122,6 +122,8 @@ impl World {
             |(name, it): (&Name, &Leaves)| (name.clone(), Reading::Known(Some(Ok(it.clone()))));
         let looked = Looked {
             ring: Reading::Known(Some(Ok(self.ring.clone()))),
+            footings: Footings::plain(),
+            offers: Offers::ours(),
             members: self.secrets.iter().map(known).collect(),
             binding: Reading::Known(Some((self.binding.clone(), None))),
         };
@@ -137,18 +139,14 @@ impl World {
         let blueprint = blueprint(&spec);
         match write {
             Write::Authorities => panic!("they are there"),
-            Write::Member(name) => {
-                let leaves = signing(&self.ring, now).member(&blueprint, name).unwrap();
+            Write::Member(name, draft) => {
+                let leaves = signing(&self.ring, now).member(&blueprint, name, draft).unwrap();
                 self.secrets.insert(name.clone(), leaves);
             }
             Write::Trust(name, leaves) => {
                 self.secrets.insert(name.clone(), (**leaves).clone());
             }
-            Write::Binding => {
-                let identity = signing(&self.ring, now).application(&blueprint).unwrap();
-                let words = words(&blueprint, &self.names());
-                self.binding = Binding { words, identity: Some(identity) };
-            }
+            Write::Binding => self.binding = binding(&self.ring, &self.names(), now),
             Write::Words(binding) => self.binding = (**binding).clone(),
         }
     }
@@ -321,7 +319,7 @@ impl World {
                 assert!(known, "{story}: {name} does not know {other}");
             }
             for (late, binding) in applications.iter().enumerate() {
-                let Some(Identity { pair, ca }) = &binding.identity else { panic!("no key") };
+                let Binding { pair: Some(pair), ca, .. } = binding else { panic!("no key") };
                 let serves = self.any_takes(ca, &leaves.server.certificate);
                 assert!(serves, "{story}: application {late} does not know {name}");
                 let lets_in = self.any_takes(clients, &pair.certificate);

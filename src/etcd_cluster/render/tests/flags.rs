@@ -222,11 +222,24 @@ fn while_it_is_switched_clients_are_taken_in_both_ways_and_members_have_certific
 }
 
 #[test]
-fn certificates_from_elsewhere_are_not_in_this_release() {
+fn certificates_from_elsewhere_are_where_our_own_would_be() {
     let other = json!({"source": "Secret", "secretRef": {"name": "mine"}});
-    let spec = cluster(json!({"tls": {"peer": other}}));
-    let refused = blueprint(&spec).flags(&name("main-a"), &[]).unwrap_err();
-    assert_eq!(refused.to_string(), "spec.tls.peer: only Managed and Disabled are in this release");
+    assert_eq!(flags(json!({"tls": {"peer": other, "client": other}})), flags(json!({})));
+}
+
+#[test]
+fn where_others_sign_for_members_these_ask_each_other_for_the_name_of_the_cluster() {
+    let asks = "--peer-cert-allowed-hostname=main.space.svc";
+    for version in ["3.5.35", "3.6.16", "3.7.3"] {
+        let spec = cluster(json!({"version": version}));
+        let named = Blueprint { named: true, ..blueprint(&spec) };
+        has(&named.flags(&name("main-a"), &[]).unwrap(), asks);
+        let ours = blueprint(&spec).flags(&name("main-a"), &[]).unwrap();
+        says_nothing_of(&ours, "allowed-hostname");
+    }
+    let open = cluster(json!({"tls": {"peer": {"source": "Disabled"}}}));
+    let named = Blueprint { named: true, ..blueprint(&open) };
+    says_nothing_of(&named.flags(&name("main-a"), &[]).unwrap(), "allowed-hostname");
 }
 
 #[test]

@@ -1,0 +1,165 @@
+//! When one side of a cluster comes to rest on other authorities, and what that waits for.
+//!
+//! ```text
+//!             Introduce              Establish                 Drop
+//!   told:     old ----> old and new ----------> old and new -------> new
+//!   proven:   old       old                     old and new          new
+//!   shown:    old       old                     new                  new
+//! ```
+//!
+//! Comes in: the footing, what is offered, who runs with which trust, the time, and what members have shown. Goes out: the next
+//! move, or why not yet. May touch: `pki`; pure. It is the same for another source, another `ca.crt`, and the way back.
+#![deny(clippy::disallowed_types, clippy::disallowed_methods)]
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::footing::{Footing, Move};
+use super::lifetimes::after;
+use super::offer::Wish;
+use super::roots::{MOST_GIVEN, Side};
+use super::rotation::{Proof, Seat, Shown, Waits, late};
+use crate::etcd_cluster::seen::Name;
+use crate::pki::authority::Certificate;
+
+/// All that the next move of one side depends on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Facts<'a> {
+    pub(crate) footing: &'a Footing,
+    /// Nothing if everything shall stay as it is.
+    pub(crate) wish: Option<&'a Wish>,
+    /// Whether anybody may be showing or taking certificates on this side.
+    pub(crate) is_used: bool,
+    /// Whether members may be changed: the cluster was formed, is not to be left alone, and our own authorities stand still.
+    pub(crate) may_move: bool,
+    /// How long applications have to follow.
+    pub(crate) overlap: Duration,
+    pub(crate) now: Timestamp,
+    /// Whom all are known to trust, one by one.
+    pub(crate) proven: &'a [Certificate],
+    /// The word for whom a pod trusts that is made now.
+    pub(crate) word: &'a str,
+    /// Every member.
+    pub(crate) members: &'a [Name],
+    /// Every pod.
+    pub(crate) seats: &'a [Seat],
+}
+
+/// What is to be done about one side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Nothing.
+    Rest,
+    /// This.
+    Move(Move),
+    /// Members must be called to see what they take and show.
+    Prove,
+    /// Not yet.
+    Wait(Waits),
+}
+
+/// How far it has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// The new ones are trusted beside the old ones.
+    Introduced,
+    /// The new ones sign what is shown.
+    Retiring,
+}
+
+/// A side that is on its way, and what it waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Changing {
+    pub(crate) side: Side,
+    pub(crate) stage: Stage,
+    pub(crate) waits: Waits,
+}
+
+impl Footing {
+    /// How far this has come on its way to what is wished.
+    pub(crate) fn stage(&self) -> Stage {
+        if self.told == self.proven { Stage::Retiring } else { Stage::Introduced }
+    }
+
+    /// Whether it rests on what is wished, and on nothing else.
+    pub(crate) fn rests_on(&self, wish: &Wish) -> bool {
+        self.told == wish.roots && self.proven == wish.roots
+    }
+}
+
+/// Decides. Without a proof it is asked for when it is needed.
+pub(crate) fn next(facts: &Facts<'_>, proof: Option<&Proof>) -> Next {
+    let Facts { footing, wish, is_used, may_move, .. } = *facts;
+    let Some(wish) = wish else { return Next::Rest };
+    if !is_used {
+        let rests = footing.rests_on(wish) && footing.pair == wish.pair;
+        let settle = || Move::Settle(wish.roots.clone(), wish.pair.clone().map(Box::new));
+        return if rests { Next::Rest } else { Next::Move(settle()) };
+    }
+    // What those signed whom everybody trusts may be shown at once.
+    if let Some(pair) = &wish.pair
+        && footing.pair.as_ref() != Some(pair)
+        && pair.calls(facts.proven, facts.now).is_ok()
+    {
+        return Next::Move(Move::Show(Box::new(pair.clone())));
+    }
+    if footing.rests_on(wish) {
+        return Next::Rest;
+    }
+    if !may_move {
+        return Next::Wait(Waits::Allowed);
+    }
+    let both = footing.proven.and(&wish.roots);
+    if footing.told != both {
+        // Those who go must be gone before still others come: members read only so many.
+        let fit = both.others.len() <= MOST_GIVEN.saturating_mul(2);
+        return if fit { Next::Move(Move::Introduce(both)) } else { Next::Wait(Waits::Allowed) };
+    }
+    facts.ripens(wish, proof)
+}
+
+impl Facts<'_> {
+    fn ripens(&self, wish: &Wish, proof: Option<&Proof>) -> Next {
+        // Every Secret is as it should be, or nobody would have asked: from now on it can be read.
+        let Some(since) = self.footing.since else { return Next::Move(Move::Publish) };
+        let late = late(self.word, self.members, self.seats);
+        if !late.is_empty() {
+            return Next::Wait(Waits::Started(late));
+        }
+        let stage = self.footing.stage();
+        let ripe = match stage {
+            Stage::Introduced => self.shown_at(since),
+            Stage::Retiring => self.ends_at(since, wish),
+        };
+        if self.now < ripe {
+            return Next::Wait(Waits::Until(ripe));
+        }
+        let Some(proof) = proof else { return Next::Prove };
+        for seat in self.seats {
+            match proof.get(&seat.member) {
+                Some(Shown::Well) => {}
+                Some(shown) => return Next::Wait(Waits::Shown(seat.member.clone(), shown.clone())),
+                None => return Next::Prove,
+            }
+        }
+        Next::Move(match stage {
+            Stage::Introduced => Move::Establish,
+            Stage::Retiring => Move::Drop(wish.roots.clone()),
+        })
+    }
+
+    /// When applications have had their time to hear of the others; but what is about must not end before that.
+    fn shown_at(&self, since: Timestamp) -> Timestamp {
+        let end = self.proven.iter().map(|it| it.until).min().unwrap_or(Timestamp::MAX);
+        let left = Duration::try_from(end.duration_since(since)).unwrap_or_default();
+        after(since, self.overlap.min(left.checked_div(2).unwrap_or_default()))
+    }
+
+    /// When applications have had their time to take up what the new ones signed. Nobody takes what has ended.
+    fn ends_at(&self, since: Timestamp, wish: &Wish) -> Timestamp {
+        let goes = self.proven.iter().filter(|it| !wish.roots.others.contains(it));
+        let end = goes.map(|it| it.until).max().unwrap_or(Timestamp::MAX);
+        after(since, self.overlap).min(end)
+    }
+}
