@@ -137,6 +137,6 @@ impl Keyring {
             Stage::Introduced => footing.told.list(ring, side),
             Stage::Retiring => wish.roots.list(ring, side),
         };
-        Ok(Door { port: side.port(), shown, trusts })
+        Ok(Door { port: side.port(), shown, trusts, dropped: None })
     }
 }
