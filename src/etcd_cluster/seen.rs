@@ -4,6 +4,7 @@
 //! look like an empty one.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
+mod intent;
 pub mod upkeep;
 
 use std::fmt;
@@ -12,6 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use super::doors::Scheme;
 use upkeep::{Space, Upkeep};
+
+pub use intent::Intent;
 
 /// What was asked for, if there was an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -132,30 +135,6 @@ pub struct Record {
     pub abandoned: bool,
     /// The cluster that they founded.
     pub formed: Option<ClusterId>,
-}
-
-/// What a member is there for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Intent {
-    /// It founds the cluster.
-    Bootstrap,
-    /// It joins one that there is.
-    Join,
-    /// It goes.
-    Leave,
-    /// It goes, and it was written down that a quorum does not list it any more. It never will again.
-    Left,
-}
-
-impl Intent {
-    /// Whether it goes.
-    #[must_use]
-    pub const fn goes(self) -> bool {
-        match self {
-            Self::Leave | Self::Left => true,
-            Self::Bootstrap | Self::Join => false,
-        }
-    }
 }
 
 /// A member as its EtcdMember and its objects show it.
