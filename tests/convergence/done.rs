@@ -223,6 +223,9 @@ impl World {
 
     fn restart(&mut self, name: &Name) {
         self.must_have_the_same("a pod is made anew");
+        if self.is_rewriting(name) {
+            self.broken = Some(format!("{name} is made anew while it rewrites its file"));
+        }
         if !self.is_made_otherwise(name) {
             self.broken = Some(format!("{name} is made anew, and is as it should be"));
         }
