@@ -290,7 +290,12 @@ impl Desk<'_> {
             }
             due = self.due_at(&shown);
         }
-        let pair = if signs { held.and_then(|it| it.pair.clone()) } else { offered.cloned() };
+        let held_pair = held.and_then(|it| it.pair.as_ref());
+        let pair = match offered {
+            Some(offered) => Some(offered.clone()),
+            None if signs => held_pair.cloned(),
+            None => held_pair.filter(|it| self.goes_on_with(it)).cloned(),
+        };
         let same = Binding { words: words.clone(), pair, ca };
         let because = match held {
             None => missing(),
@@ -300,6 +305,16 @@ impl Desk<'_> {
             Some(_) => Because::OtherWords,
         };
         Fate::Write(Write::Words(Box::new(same)), because)
+    }
+
+    /// Whether applications go on with what they have until there is something else: what comes is not taken yet, or cannot be
+    /// used. Where nothing is on its way, whoever gives them nothing lets them bring their own.
+    fn goes_on_with(&self, pair: &Signed) -> bool {
+        let (footing, offer) = (&self.footings.client, &self.offers.client);
+        let proven = footing.proven.list(self.ring, Side::Client);
+        let rests = offer.wish.as_ref().is_some_and(|it| footing.rests_on(it));
+        let is_waited_for = !rests || offer.application.is_some();
+        is_waited_for && pair.calls(&proven, self.now).is_ok()
     }
 
     /// What is wrong with it, if another would be better.

@@ -23,7 +23,7 @@ use crate::etcd_cluster::seen::Reading;
 const BOTH: Sides = Sides { client: true, peer: true };
 const HOUR: i64 = 60 * 60;
 const WALKS: u64 = 24;
-const EVENTS: usize = 200;
+const EVENTS: usize = 400;
 /// So many events without a fault bring every change to its end.
 const FAIR: usize = 60;
 
@@ -63,6 +63,8 @@ struct World {
     /// What was judged before: a certificate, whom somebody trusts, and the host if it was called.
     memory: BTreeMap<Judged, bool>,
     moves: u32,
+    /// How often a change came to its end.
+    dropped: u32,
 }
 
 impl World {
@@ -96,6 +98,7 @@ impl World {
             lacking: Vec::new(),
             memory: BTreeMap::new(),
             moves: 0,
+            dropped: 0,
         }
     }
 
@@ -158,6 +161,8 @@ impl World {
                 return;
             }
             self.moves = self.moves.saturating_add(1);
+            let drops = |(_, it): &(Side, Move)| matches!(it, Move::Drop(_));
+            self.dropped = self.dropped.saturating_add(u32::from(moves.iter().any(drops)));
             self.footings = written_down(&self.ring, &self.footings.moved(&moves, at(self.now)));
         }
     }
@@ -296,14 +301,31 @@ impl World {
             // It crashes and starts in the same pod.
             10 => self.members[who].trusts = None,
             11 => self.wait(),
-            _ => match self.chance(6) {
-                0 => self.is_broken = !self.is_broken,
-                at => {
-                    let side = usize::try_from(self.chance(2)).unwrap();
-                    self.source[side] = usize::try_from(at).unwrap().checked_sub(3);
+            _ => {
+                // Most changes come to their end before the next one is asked for.
+                let is_at_rest = self.is_at_rest();
+                if is_at_rest || self.chance(12) == 0 {
+                    self.ask_for_another();
                 }
-            },
+            }
         }
+    }
+
+    fn ask_for_another(&mut self) {
+        let side = usize::try_from(self.chance(2)).unwrap();
+        match self.chance(6) {
+            0 => self.is_broken = !self.is_broken,
+            at => self.source[side] = usize::try_from(at).unwrap().checked_sub(3),
+        }
+    }
+
+    fn is_at_rest(&self) -> bool {
+        let offers = self.offers();
+        let rests = |side: Side| {
+            let wish = offers.of(side).wish.as_ref();
+            wish.is_some_and(|it| self.footings.of(side).rests_on(it))
+        };
+        Side::BOTH.into_iter().all(rests)
     }
 
     /// Twenty hours. Applications read their Secret after less than three days.
@@ -330,7 +352,7 @@ fn written_down(ring: &Ring, footings: &Footings) -> Footings {
 
 #[test]
 fn at_every_moment_of_a_change_of_sources_everybody_knows_everybody() {
-    let mut moves = 0_u32;
+    let (mut moves, mut dropped) = (0_u32, 0_u32);
     for seed in 0..WALKS {
         let mut world = World::new(seed);
         for event in 0..EVENTS {
@@ -349,6 +371,7 @@ fn at_every_moment_of_a_change_of_sources_everybody_knows_everybody() {
             world.check(&format!("walk {seed}, fair event {event}"));
         }
         moves = world.moves.saturating_add(moves);
+        dropped = world.dropped.saturating_add(dropped);
         let asked = world.offers();
         for side in Side::BOTH {
             let wish = asked.of(side).wish.as_ref().unwrap();
@@ -361,5 +384,7 @@ fn at_every_moment_of_a_change_of_sources_everybody_knows_everybody() {
             "walk {seed}: somebody was left out"
         );
     }
-    assert!(moves > 10 * u32::try_from(WALKS).unwrap(), "only {moves} moves were made");
+    let walks = u32::try_from(WALKS).unwrap();
+    assert!(moves > 10 * walks, "only {moves} moves were made");
+    assert!(dropped > 2 * walks, "only {dropped} changes came to their end");
 }
