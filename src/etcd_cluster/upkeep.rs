@@ -86,8 +86,8 @@ impl Told {
         self.round().is_some() && self.until.is_some_and(|it| now < it)
     }
 
-    /// When files are looked at next: what was said before stays, as long as it is a time of this schedule, so that one that was
-    /// missed is made up for, once.
+    /// When files are looked at next. A time that was said before, is one of this schedule and has come stays, so that it is made up
+    /// for, once.
     pub(crate) fn next_look(
         &self,
         asked: Option<&Defragment>,
@@ -99,7 +99,8 @@ impl Told {
             let just_before = at.checked_sub(Duration::from_secs(1)).ok();
             just_before.and_then(|it| plan.next(it).ok()) == Some(*at)
         };
-        self.next.filter(is_of_it).or_else(|| plan.next(now).ok())
+        let is_due = |at: &Timestamp| *at <= now && is_of_it(at);
+        self.next.filter(is_due).or_else(|| plan.next(now).ok())
     }
 
     /// The same, where what was due is being done.

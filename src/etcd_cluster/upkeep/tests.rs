@@ -58,6 +58,10 @@ fn another_schedule_or_zone_counts_from_now() {
     let told = Told { next: Some(at(SUNDAY)), ..Told::default() };
     let berlin = told.next_look(Some(&weekly(Some("Europe/Berlin"))), at(NOW));
     assert_eq!(berlin, Some(at("2026-11-22T03:00:00Z")));
+    // A time that both have in common, and that is far away.
+    let yearly = Told { next: Some(at("2027-01-01T00:00:00Z")), ..Told::default() };
+    let hourly = Defragment { schedule: Some("@hourly".to_owned()), ..weekly(None) };
+    assert_eq!(yearly.next_look(Some(&hourly), at(NOW)), Some(at("2026-11-17T13:00:00Z")));
     let daily = Defragment { schedule: Some("@daily".to_owned()), ..weekly(None) };
     assert_eq!(told.next_look(Some(&daily), at(NOW)), Some(at("2026-11-18T00:00:00Z")));
 }

@@ -15,6 +15,8 @@ use crate::story::Story;
 
 const FILLER: &str = "filler";
 const CHUNK: usize = 1 << 20;
+/// etcd's file on a member's volume.
+const FILE: &str = "data/member/snap/db";
 /// Under this name the kubelet mounts volumes of the local cluster.
 const VOLUMES: &str = "volumes/kubernetes.io~local-volume";
 
@@ -80,13 +82,25 @@ impl Story {
         fs::remove_file(self.volume_of(pod)?.join(FILLER)).context("it was not filled")
     }
 
-    /// Changes what is in a member's file behind its back, while it runs: it reads through the same memory. Answers how often.
+    /// Whether something is in a member's file.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn is_in_file(&self, pod: &Pod, text: &str) -> Result<bool> {
+        let bytes = fs::read(self.volume_of(pod)?.join(FILE))?;
+        Ok(bytes.windows(text.len()).any(|it| it == text.as_bytes()))
+    }
+
+    /// Changes what is in a member's file behind its back, while it stands still: it reads through the same memory, so it has
+    /// something else when it goes on. Answers how often.
     ///
     /// # Errors
     /// If it is not in there.
     pub fn tamper(&self, pod: &Pod, from: &str, to: &str) -> Result<usize> {
         ensure!(from.len() == to.len(), "{from} and {to} have different lengths");
-        let path = self.volume_of(pod)?.join("data/member/snap/db");
+        let path = self.volume_of(pod)?.join(FILE);
+        // Where it is now may be something else in a moment.
+        let _stopped = self.stop_pod(pod)?;
         let bytes = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
         let places = bytes.windows(from.len()).enumerate();
         let places: Vec<usize> =

@@ -102,7 +102,11 @@ async fn settles(story: &Story, cluster: &Cluster) -> Result<()> {
     story
         .wait_until("what was written to be in all files", SAYS, async || {
             for pod in cluster.pods().await.map_err(|error| format!("{error:#}"))? {
-                story.tamper(&pod, RIGHT, RIGHT).map_err(|error| format!("{error:#}"))?;
+                let is_there =
+                    story.is_in_file(&pod, RIGHT).map_err(|error| format!("{error:#}"))?;
+                if !is_there {
+                    return Err(format!("it is not in that of {:?}", pod.metadata.name));
+                }
             }
             Ok(())
         })
