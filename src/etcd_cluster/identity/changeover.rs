@@ -122,7 +122,10 @@ pub(crate) fn next(facts: &Facts<'_>, proof: Option<&Proof>) -> Next {
 impl Facts<'_> {
     fn ripens(&self, wish: &Wish, proof: Option<&Proof>) -> Next {
         // Every Secret is as it should be, or nobody would have asked: from now on it can be read.
-        let Some(since) = self.footing.since else { return Next::Move(Move::Publish) };
+        let since = self.footing.since.as_ref().filter(|(_, toward)| *toward == wish.roots);
+        let Some((since, _)) = since.cloned() else {
+            return Next::Move(Move::Publish(wish.roots.clone()));
+        };
         let late = late(self.word, self.members, self.seats);
         if !late.is_empty() {
             return Next::Wait(Waits::Started(late));

@@ -25,8 +25,9 @@ pub(crate) struct Footing {
     pub(crate) proven: Roots,
     /// Whom everybody is told to trust.
     pub(crate) told: Roots,
-    /// Since when everybody can read that.
-    pub(crate) since: Option<Timestamp>,
+    /// Since when everybody can read that, and whom it was about to rest on then. Whoever changes their mind begins anew:
+    /// applications need their time for that, too.
+    pub(crate) since: Option<(Timestamp, Roots)>,
     /// What was given for the operator to show; nothing while our own authorities sign that.
     pub(crate) pair: Option<Signed>,
 }
@@ -47,8 +48,8 @@ pub(crate) enum Move {
     Introduce(Roots),
     /// The operator shows this.
     Show(Box<Signed>),
-    /// Every Secret says so: from now on it can be read, and the time for that begins.
-    Publish,
+    /// Every Secret says that it comes to rest on these: from now on it can be read, and the time for that begins.
+    Publish(Roots),
     /// All are known to trust those whom they were told to: what these sign may be shown.
     Establish,
     /// Nobody else is trusted any more.
@@ -62,7 +63,7 @@ impl Move {
             Self::Introduce(_) => Some("AuthoritiesIntroduced"),
             Self::Establish => Some("CertificatesTakenOver"),
             Self::Drop(_) => Some("AuthoritiesDropped"),
-            Self::Settle(..) | Self::Show(_) | Self::Publish => None,
+            Self::Settle(..) | Self::Show(_) | Self::Publish(_) => None,
         }
     }
 
@@ -72,7 +73,7 @@ impl Move {
             Self::Settle(..) => "It is known where certificates come from.",
             Self::Introduce(_) => "Other certificate authorities are trusted beside those before.",
             Self::Show(_) => "The operator shows a new certificate.",
-            Self::Publish => "Every Secret says so.",
+            Self::Publish(_) => "Every Secret says so.",
             Self::Establish => "Members show what the other certificate authorities signed.",
             Self::Drop(_) => "The certificate authorities before are trusted no more.",
         }
@@ -94,9 +95,9 @@ impl Footing {
             }
             Move::Introduce(told) => Self { told, since: None, ..same },
             Move::Show(pair) => Self { pair: Some(*pair), ..same },
-            Move::Publish => {
+            Move::Publish(roots) => {
                 let second = Timestamp::from_second(now.as_second()).unwrap_or(now);
-                Self { since: Some(second), ..same }
+                Self { since: Some((second, roots)), ..same }
             }
             Move::Establish => Self { proven: self.told.clone(), since: None, ..same },
             Move::Drop(roots) => Self {
@@ -178,7 +179,7 @@ struct Written {
 struct WrittenSide {
     proven: WrittenRoots,
     told: WrittenRoots,
-    since: Option<Timestamp>,
+    since: Option<(Timestamp, WrittenRoots)>,
     certificate: Option<String>,
     key: Option<String>,
 }
@@ -198,7 +199,7 @@ fn written(footing: &Footing) -> Value {
     json!(WrittenSide {
         proven: roots(proven),
         told: roots(told),
-        since: *since,
+        since: since.as_ref().map(|(at, toward)| (*at, roots(toward))),
         certificate: pair.as_ref().map(Signed::pem),
         key: pair.as_ref().map(|it| it.key.pem()),
     })
@@ -213,6 +214,10 @@ impl WrittenSide {
             }
             (None, None) => None,
             (Some(_), None) | (None, Some(_)) => return None,
+        };
+        let since = match since {
+            Some((at, toward)) => Some((at, toward.read()?)),
+            None => None,
         };
         Some(Footing { proven: proven.read()?, told: told.read()?, since, pair })
     }

@@ -14,7 +14,7 @@ use super::given::Flaw;
 use super::keys::Broken;
 use super::leaves::{Draft, Leaves, Part, peer_hosts, server_hosts};
 use super::lifetimes::{Lifetimes, due, due_at};
-use super::offer::Offers;
+use super::offer::{Offers, Pairs};
 use super::pick::Pick;
 use super::ring::Ring;
 use super::roots::Side;
@@ -276,11 +276,13 @@ impl Desk<'_> {
             Reading::Known(Some((held, broken))) => (Some(held), broken.clone()),
         };
         let missing = || broken.clone().map_or(Because::Missing, Because::Broken);
+        let held_pair = held.and_then(|it| it.pair.as_ref());
+        let given = offered.or_else(|| held_pair.filter(|it| self.goes_on_with(it)));
         // As long as our own are trusted, applications can go on with what these signed.
-        let signs = offered.is_none() && footing.proven.ours;
+        let signs = given.is_none() && footing.proven.ours;
         let mut due = None;
         if signs {
-            let Some(pair) = held.and_then(|it| it.pair.as_ref()) else {
+            let Some(pair) = held_pair else {
                 return Fate::Write(Write::Binding, missing());
             };
             let authority = self.authority(Side::Client);
@@ -290,12 +292,7 @@ impl Desk<'_> {
             }
             due = self.due_at(&shown);
         }
-        let held_pair = held.and_then(|it| it.pair.as_ref());
-        let pair = match offered {
-            Some(offered) => Some(offered.clone()),
-            None if signs => held_pair.cloned(),
-            None => held_pair.filter(|it| self.goes_on_with(it)).cloned(),
-        };
+        let pair = if signs { held_pair.cloned() } else { given.cloned() };
         let same = Binding { words: words.clone(), pair, ca };
         let because = match held {
             None => missing(),
@@ -307,14 +304,17 @@ impl Desk<'_> {
         Fate::Write(Write::Words(Box::new(same)), because)
     }
 
-    /// Whether applications go on with what they have until there is something else: what comes is not taken yet, or cannot be
-    /// used. Where nothing is on its way, whoever gives them nothing lets them bring their own.
+    /// Whether applications go on with what somebody else signed until there is something else: what comes is not taken yet, or
+    /// cannot be used. Where nothing is on its way, whoever gives them nothing lets them bring their own.
     fn goes_on_with(&self, pair: &Signed) -> bool {
         let (footing, offer) = (&self.footings.client, &self.offers.client);
-        let proven = footing.proven.list(self.ring, Side::Client);
+        let comes_home = offer.pairs == Pairs::Ours && footing.proven.ours;
+        let is_ours = pair.certificate.is_taken_by(self.authority(Side::Client), self.now);
         let rests = offer.wish.as_ref().is_some_and(|it| footing.rests_on(it));
         let is_waited_for = !rests || offer.application.is_some();
-        is_waited_for && pair.calls(&proven, self.now).is_ok()
+        let proven = footing.proven.list(self.ring, Side::Client);
+        let is_theirs = !comes_home && !is_ours && is_waited_for;
+        is_theirs && pair.calls(&proven, self.now).is_ok()
     }
 
     /// What is wrong with it, if another would be better.

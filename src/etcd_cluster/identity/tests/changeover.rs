@@ -108,7 +108,7 @@ fn others_are_trusted_then_shown_then_alone() {
     assert_eq!(case.footing.stage(), Stage::Introduced);
     // Everybody can read it now, and has a day.
     let case = case.moved();
-    assert_eq!(case.footing.since, Some(at(0)));
+    assert_eq!(case.footing.since, Some((at(0), wish(&theirs).roots)));
     assert_eq!(case.next(), Next::Wait(Waits::Until(at(DAY))));
     let case = case.later(DAY);
     assert_eq!(case.next(), Next::Prove);
@@ -160,6 +160,18 @@ fn a_change_is_taken_back_on_its_way() {
     let case = case.moved();
     assert_eq!(case.footing, Footing::plain());
     assert_eq!(case.next(), Next::Rest);
+}
+
+#[test]
+fn whoever_changes_their_mind_gives_applications_their_time_again() {
+    let theirs = elsewhere();
+    let case = Case::of(Footing::plain(), wish(&theirs)).moved().moved().later(DAY);
+    let case = case.shown(Shown::Well, Shown::Well).moved().moved().moved();
+    let mut case = case.later(2 * DAY - 1);
+    assert_eq!(case.next(), Next::Wait(Waits::Until(at(2 * DAY))), "ours are about to go");
+    case.wish = Some(ours());
+    let case = case.moved();
+    assert_eq!(case.next(), Next::Wait(Waits::Until(at(3 * DAY - 1))));
 }
 
 #[test]

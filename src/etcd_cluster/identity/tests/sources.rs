@@ -22,7 +22,7 @@ use crate::etcd_cluster::seen::Reading;
 
 const BOTH: Sides = Sides { client: true, peer: true };
 const HOUR: i64 = 60 * 60;
-const WALKS: u64 = 24;
+const WALKS: u64 = 10;
 const EVENTS: usize = 400;
 /// So many events without a fault bring every change to its end.
 const FAIR: usize = 60;
