@@ -65,6 +65,11 @@ impl Heard {
         self.voices.get(name)?.standing.as_ref()
     }
 
+    /// Whether everybody who was asked has answered.
+    pub(crate) fn is_nobody_silent(&self) -> bool {
+        self.voices.values().all(|it| it.silence.is_none())
+    }
+
     /// What etcd was told to go down to, if anybody says so.
     pub(crate) fn lowered(&self) -> Option<Release> {
         let mut said = self.voices.values().filter_map(|it| it.standing.as_ref());

@@ -36,8 +36,8 @@ impl Pacer {
     /// How long messages take, as far as that is known. Now and then members are asked for it.
     pub(crate) async fn ask(&self, stock: &Stock, now: Timestamp) -> Option<RoundTrip> {
         let cluster = uid(&stock.cluster);
-        if self.is_known(&cluster, now) {
-            return self.remembers(&cluster);
+        if let Some(measured) = self.recall(&cluster, now) {
+            return measured;
         }
         let counts = look(stock, now).await;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -55,14 +55,11 @@ impl Pacer {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
     }
 
-    fn is_known(&self, uid: &str, now: Timestamp) -> bool {
+    /// What came of the last look, unless it is time for another one.
+    fn recall(&self, uid: &str, now: Timestamp) -> Option<Option<RoundTrip>> {
         let window = SignedDuration::try_from(WINDOW).unwrap_or(SignedDuration::ZERO);
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(uid).is_some_and(|it| now.duration_since(it.at) < window)
-    }
-
-    fn remembers(&self, uid: &str) -> Option<RoundTrip> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).get(uid)?.measured
+        known.get(uid).filter(|it| now.duration_since(it.at) < window).map(|it| it.measured)
     }
 }
 

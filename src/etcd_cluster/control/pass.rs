@@ -252,8 +252,9 @@ impl Visit<'_> {
         let named = |word: String| Name(format!("{}-{word}", self.blueprint.name));
         let free = chance::words(NAMES).into_iter().map(named).collect();
         let trust = keyring.trust(self.blueprint.uid);
-        let is_given = tune::is_pace_given(self.blueprint.spec);
-        let measured = if is_given { None } else { pacer.ask(&stock, self.now).await };
+        // Who is silent must not be waited for once more.
+        let may_ask = !tune::is_pace_given(self.blueprint.spec) && heard.is_nobody_silent();
+        let measured = if may_ask { pacer.ask(&stock, self.now).await } else { None };
         View { stock, heard, lines, names: free, trust, measured }
     }
 

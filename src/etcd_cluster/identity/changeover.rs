@@ -1,10 +1,11 @@
 //! When one side of a cluster comes to rest on other authorities, and what that waits for.
 //!
 //! ```text
-//!             Introduce              Establish                 Drop
-//!   told:     old ----> old and new ----------> old and new -------> new
-//!   proven:   old       old                     old and new          new
-//!   shown:    old       old                     new                  new
+//!             Introduce              Establish                 Drop               Forget
+//!   told:     old ----> old and new ----------> old and new -------> new ----------> new
+//!   proven:   old       old                     old and new          new             new
+//!   shown:    old       old                     new                  new             new
+//!   may be trusted by somebody who has not been started since:       old
 //! ```
 //!
 //! Comes in: the footing, what is offered, who runs with which trust, the time, and what members have shown. Goes out: the next
@@ -38,6 +39,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) now: Timestamp,
     /// Whom all are known to trust, one by one.
     pub(crate) proven: &'a [Certificate],
+    /// Whom all shall trust in the end, one by one.
+    pub(crate) wished: &'a [Certificate],
     /// The word for whom a pod trusts that is made now.
     pub(crate) word: &'a str,
     /// Every member.
@@ -66,6 +69,8 @@ pub(crate) enum Stage {
     Introduced,
     /// The new ones sign what is shown.
     Retiring,
+    /// Members may still trust the old ones, and should not.
+    Dropped,
 }
 
 /// A side that is on its way, and what it waits for.
@@ -78,13 +83,24 @@ pub(crate) struct Changing {
 
 impl Footing {
     /// How far this has come on its way to what is wished.
-    pub(crate) fn stage(&self) -> Stage {
-        if self.told == self.proven { Stage::Retiring } else { Stage::Introduced }
+    pub(crate) fn stage(&self, wish: &Wish) -> Stage {
+        if self.stands_on(wish) {
+            Stage::Dropped
+        } else if self.told == self.proven {
+            Stage::Retiring
+        } else {
+            Stage::Introduced
+        }
     }
 
-    /// Whether it rests on what is wished, and on nothing else.
-    pub(crate) fn rests_on(&self, wish: &Wish) -> bool {
+    /// Whether everybody is told to trust who is wished, and nobody else.
+    fn stands_on(&self, wish: &Wish) -> bool {
         self.told == wish.roots && self.proven == wish.roots
+    }
+
+    /// Whether it rests on what is wished, and no member is known to trust anybody else.
+    pub(crate) fn rests_on(&self, wish: &Wish) -> bool {
+        self.stands_on(wish) && self.dropped.is_empty()
     }
 }
 
@@ -110,6 +126,9 @@ pub(crate) fn next(facts: &Facts<'_>, proof: Option<&Proof>) -> Next {
     if !may_move {
         return Next::Wait(Waits::Allowed);
     }
+    if footing.stands_on(wish) {
+        return facts.shows(Move::Forget, facts.now, proof);
+    }
     let both = footing.proven.and(&wish.roots);
     if footing.told != both {
         // Those who go must be gone before still others come: members read only so many.
@@ -126,15 +145,19 @@ impl Facts<'_> {
         let Some((since, _)) = since.cloned() else {
             return Next::Move(Move::Publish(wish.roots.clone()));
         };
+        if self.footing.stage(wish) == Stage::Introduced {
+            return self.shows(Move::Establish, self.shown_at(since), proof);
+        }
+        let gone = self.gone().cloned().collect();
+        self.shows(Move::Drop(wish.roots.clone(), gone), self.ends_at(since), proof)
+    }
+
+    /// Lets it happen at that time, when every member has been started since and has shown that it is ready for it.
+    fn shows(&self, then: Move, ripe: Timestamp, proof: Option<&Proof>) -> Next {
         let late = late(self.word, self.members, self.seats);
         if !late.is_empty() {
             return Next::Wait(Waits::Started(late));
         }
-        let stage = self.footing.stage();
-        let ripe = match stage {
-            Stage::Introduced => self.shown_at(since),
-            Stage::Retiring => self.ends_at(since, wish),
-        };
         if self.now < ripe {
             return Next::Wait(Waits::Until(ripe));
         }
@@ -146,10 +169,12 @@ impl Facts<'_> {
                 None => return Next::Prove,
             }
         }
-        Next::Move(match stage {
-            Stage::Introduced => Move::Establish,
-            Stage::Retiring => Move::Drop(wish.roots.clone()),
-        })
+        Next::Move(then)
+    }
+
+    /// Whom all trust now, and shall not in the end.
+    fn gone(&self) -> impl Iterator<Item = &Certificate> {
+        self.proven.iter().filter(|it| !self.wished.contains(it))
     }
 
     /// When applications have had their time to hear of the others; but what is about must not end before that.
@@ -160,9 +185,8 @@ impl Facts<'_> {
     }
 
     /// When applications have had their time to take up what the new ones signed. Nobody takes what has ended.
-    fn ends_at(&self, since: Timestamp, wish: &Wish) -> Timestamp {
-        let goes = self.proven.iter().filter(|it| !wish.roots.others.contains(it));
-        let end = goes.map(|it| it.until).max().unwrap_or(Timestamp::MAX);
+    fn ends_at(&self, since: Timestamp) -> Timestamp {
+        let end = self.gone().map(|it| it.until).max().unwrap_or(Timestamp::MAX);
         after(since, self.overlap).min(end)
     }
 }

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::keys::{Broken, entry, has, text};
+use super::ring::Ring;
 use super::roots::{Roots, Side};
 use crate::pki::authority::{Certificate, Unfit};
 use crate::pki::leaf::Signed;
@@ -30,6 +31,8 @@ pub(crate) struct Footing {
     pub(crate) since: Option<(Timestamp, Roots)>,
     /// What was given for the operator to show; nothing while our own authorities sign that.
     pub(crate) pair: Option<Signed>,
+    /// Who is not to be trusted any more, while members may not have been started since.
+    pub(crate) dropped: Vec<Certificate>,
 }
 
 /// Both sides.
@@ -52,8 +55,10 @@ pub(crate) enum Move {
     Publish(Roots),
     /// All are known to trust those whom they were told to: what these sign may be shown.
     Establish,
-    /// Nobody else is trusted any more.
-    Drop(Roots),
+    /// Nobody but these is to be trusted any more; those are who goes.
+    Drop(Roots, Vec<Certificate>),
+    /// No member trusts those who went.
+    Forget,
 }
 
 impl Move {
@@ -62,7 +67,8 @@ impl Move {
         match self {
             Self::Introduce(_) => Some("AuthoritiesIntroduced"),
             Self::Establish => Some("CertificatesTakenOver"),
-            Self::Drop(_) => Some("AuthoritiesDropped"),
+            Self::Drop(..) => Some("AuthoritiesDropped"),
+            Self::Forget => Some("AuthoritiesGone"),
             Self::Settle(..) | Self::Show(_) | Self::Publish(_) => None,
         }
     }
@@ -75,7 +81,10 @@ impl Move {
             Self::Show(_) => "The operator shows a new certificate.",
             Self::Publish(_) => "Every Secret says so.",
             Self::Establish => "Members show what the other certificate authorities signed.",
-            Self::Drop(_) => "The certificate authorities before are trusted no more.",
+            Self::Drop(..) => {
+                "Nobody needs the certificate authorities before any more; members are started without them."
+            }
+            Self::Forget => "No member trusts the certificate authorities before any more.",
         }
     }
 }
@@ -83,7 +92,8 @@ impl Move {
 impl Footing {
     /// Our own authorities, and nobody else.
     pub(crate) const fn plain() -> Self {
-        Self { proven: Roots::ours(), told: Roots::ours(), since: None, pair: None }
+        let proven = Roots::ours();
+        Self { proven, told: Roots::ours(), since: None, pair: None, dropped: Vec::new() }
     }
 
     /// What it becomes.
@@ -91,7 +101,8 @@ impl Footing {
         let same = self.clone();
         match change.clone() {
             Move::Settle(roots, pair) => {
-                Self { proven: roots.clone(), told: roots, since: None, pair: pair.map(|it| *it) }
+                let pair = pair.map(|it| *it);
+                Self { proven: roots.clone(), told: roots, since: None, pair, dropped: Vec::new() }
             }
             Move::Introduce(told) => Self { told, since: None, ..same },
             Move::Show(pair) => Self { pair: Some(*pair), ..same },
@@ -99,15 +110,28 @@ impl Footing {
                 let second = Timestamp::from_second(now.as_second()).unwrap_or(now);
                 Self { since: Some((second, roots)), ..same }
             }
-            Move::Establish => Self { proven: self.told.clone(), since: None, ..same },
-            Move::Drop(roots) => Self {
+            // Who was dropped before was asked for in the same calls.
+            Move::Establish => {
+                Self { proven: self.told.clone(), since: None, dropped: Vec::new(), ..same }
+            }
+            Move::Drop(roots, dropped) => Self {
                 // What somebody else signed is of no use where nobody else is trusted.
                 pair: same.pair.filter(|_| !roots.others.is_empty()),
                 proven: roots.clone(),
                 told: roots,
                 since: None,
+                dropped,
             },
+            Move::Forget => Self { dropped: Vec::new(), ..same },
         }
+    }
+
+    /// Whom no member must name any more when it says whom it takes. Members name authorities, and do not show them: who has
+    /// the name of somebody who is trusted cannot be told from them.
+    pub(crate) fn unnamed(&self, ring: &Ring, side: Side) -> Vec<Certificate> {
+        let trusted: Vec<_> = self.told.list(ring, side).iter().map(Certificate::subject).collect();
+        let is_told_apart = |it: &&Certificate| !trusted.contains(&it.subject());
+        self.dropped.iter().filter(is_told_apart).cloned().collect()
     }
 }
 
@@ -182,6 +206,9 @@ struct WrittenSide {
     since: Option<(Timestamp, WrittenRoots)>,
     certificate: Option<String>,
     key: Option<String>,
+    /// An older release does not write it.
+    #[serde(default)]
+    dropped: String,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -191,7 +218,7 @@ struct WrittenRoots {
 }
 
 fn written(footing: &Footing) -> Value {
-    let Footing { proven, told, since, pair } = footing;
+    let Footing { proven, told, since, pair, dropped } = footing;
     let roots = |it: &Roots| WrittenRoots {
         ours: it.ours,
         others: it.others.iter().map(Certificate::pem).collect(),
@@ -202,12 +229,13 @@ fn written(footing: &Footing) -> Value {
         since: since.as_ref().map(|(at, toward)| (*at, roots(toward))),
         certificate: pair.as_ref().map(Signed::pem),
         key: pair.as_ref().map(|it| it.key.pem()),
+        dropped: dropped.iter().map(Certificate::pem).collect(),
     })
 }
 
 impl WrittenSide {
     fn read(self) -> Option<Footing> {
-        let Self { proven, told, since, certificate, key } = self;
+        let Self { proven, told, since, certificate, key, dropped } = self;
         let pair = match (certificate, key) {
             (Some(certificate), Some(key)) => {
                 Some(Signed::read(certificate.as_bytes(), key.as_bytes()).ok()?)
@@ -219,7 +247,8 @@ impl WrittenSide {
             Some((at, toward)) => Some((at, toward.read()?)),
             None => None,
         };
-        Some(Footing { proven: proven.read()?, told: told.read()?, since, pair })
+        let dropped = Certificate::list(dropped.as_bytes());
+        Some(Footing { proven: proven.read()?, told: told.read()?, since, pair, dropped })
     }
 }
 

@@ -53,8 +53,9 @@ impl Keyring {
                 Next::Rest | Next::Prove => {}
                 Next::Move(change) => moves.push((side, change)),
                 Next::Wait(waits) => {
-                    let stage = desk.footings.of(side).stage();
-                    changing.get_or_insert(Changing { side, stage, waits });
+                    let wish = desk.offers.of(side).wish.as_ref();
+                    let stage = wish.map(|it| desk.footings.of(side).stage(it));
+                    changing = changing.or(stage.map(|stage| Changing { side, stage, waits }));
                 }
             }
         }
@@ -96,9 +97,11 @@ impl Keyring {
             || found.stuck.is_some()
             || side == Side::Client && has_other_name && !circle.asks_nobody;
         let footing = footings.of(side);
+        let wish = offers.of(side).wish.as_ref();
+        let wished = wish.map(|it| it.roots.list(ring, side)).unwrap_or_default();
         let facts = Facts {
             footing,
-            wish: offers.of(side).wish.as_ref(),
+            wish,
             is_used: circle.is_used(side),
             may_move: circle.told.is_some() && !is_left_alone && ring.stage == RingStage::Still,
             overlap: match side {
@@ -108,6 +111,7 @@ impl Keyring {
             },
             now,
             proven: &footing.proven.list(ring, side),
+            wished: &wished,
             word: &trust.word,
             members: &members,
             seats: &seats,
@@ -133,10 +137,10 @@ impl Keyring {
             None => signing.caller(authority)?,
         };
         let footing = desk.footings.of(side);
-        let trusts = match footing.stage() {
+        let trusts = match footing.stage(wish) {
             Stage::Introduced => footing.told.list(ring, side),
-            Stage::Retiring => wish.roots.list(ring, side),
+            Stage::Retiring | Stage::Dropped => wish.roots.list(ring, side),
         };
-        Ok(Door { port: side.port(), shown, trusts, dropped: None })
+        Ok(Door { port: side.port(), shown, trusts, dropped: footing.unnamed(ring, side) })
     }
 }

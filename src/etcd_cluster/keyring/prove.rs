@@ -29,7 +29,7 @@ pub(super) struct Door {
     pub(super) shown: Signed,
     pub(super) trusts: Vec<Certificate>,
     /// Whom a member must not trust any more.
-    pub(super) dropped: Option<Certificate>,
+    pub(super) dropped: Vec<Certificate>,
 }
 
 /// Calls everybody who has an address, as those whom the coming authorities sign.
@@ -63,8 +63,8 @@ fn doors(sides: Sides, signing: &Signing<'_>) -> Result<Vec<Door>, Unmade> {
         Stage::Still | Stage::Retiring(_) | Stage::Dropped(_) => (now, false),
     };
     let [for_clients, for_peers] = match stage {
-        Stage::Dropped(old) => old.clone().map(Some),
-        Stage::Still | Stage::Introduced(_) | Stage::Retiring(_) => [None, None],
+        Stage::Dropped(old) => old.clone().map(|it| vec![it]),
+        Stage::Still | Stage::Introduced(_) | Stage::Retiring(_) => [Vec::new(), Vec::new()],
     };
     let mut doors = Vec::new();
     let all = [
@@ -101,8 +101,7 @@ async fn one(seated: &Seated, doors: &[Door]) -> Shown {
         };
         match shake(&place, &caller, LIMIT).await {
             Ended::Well { asks_for } => {
-                let name = dropped.as_ref().map(Certificate::subject);
-                if name.is_some_and(|it| asks_for.contains(&it)) {
+                if dropped.iter().any(|it| asks_for.contains(&it.subject())) {
                     return Shown::StillTrusts;
                 }
             }

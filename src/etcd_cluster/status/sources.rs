@@ -44,6 +44,7 @@ pub(super) const fn reason(changing: &Changing) -> &'static str {
     match changing.stage {
         Stage::Introduced => "AuthoritiesIntroduced",
         Stage::Retiring => "AuthoritiesRetiring",
+        Stage::Dropped => "AuthoritiesDropped",
     }
 }
 
@@ -54,6 +55,9 @@ pub(super) fn words(changing: &Changing) -> String {
         Stage::Introduced => ("are trusted beside those before", "members show what they signed"),
         Stage::Retiring => {
             ("signed what members show, and those before are still trusted", "these are dropped")
+        }
+        Stage::Dropped => {
+            ("are in place, and members are started without those before", "that is over")
         }
     };
     let place = format!("`spec.tls.{}`", side.word());

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::DeleteParams;
 use quorate::api::names;
+use quorate_harness::etcd::Listed;
 use quorate_harness::etcd_cluster::{Cluster, condition_of, names as members_of, small};
 use quorate_harness::{Disturbs, Story};
 use rustls::pki_types::CertificateDer;
@@ -130,13 +131,18 @@ async fn switched(story: &Story) -> Result<()> {
     let cluster = healthy(story, 3, &json!({})).await?;
     watched(&cluster, async |witnesses| {
         let before = cluster.user.listed().await?;
+        let own = own(story, &before).await?;
         cluster.edit(&of_secrets()).await?;
         settled(story, &cluster).await.context("to the user's")?;
         shows_only(story, &cluster, &mine, &ours).await?;
+        refuses(&cluster, &own, [mine.pem.as_bytes(), ours.pem.as_bytes()]).await?;
         // Another authority, with everything at once.
-        let (mine, ours) = both(story).await?;
+        let first = [mine.secret(&story.namespace)?, ours.secret(&story.namespace)?];
+        let first = [of_secret(&first[0])?, of_secret(&first[1])?];
+        let (mine, ours) = others(story).await?;
         settled(story, &cluster).await.context("to another authority")?;
         shows_only(story, &cluster, &mine, &ours).await?;
+        refuses(&cluster, &first, [mine.pem.as_bytes(), ours.pem.as_bytes()]).await?;
         let side = json!({"source": "Managed", "secretRef": null});
         cluster.edit(&json!({"tls": {"client": side, "peer": side}})).await?;
         settled(story, &cluster).await.context("back")?;
@@ -153,6 +159,10 @@ async fn switched(story: &Story) -> Result<()> {
             let ended = call(&cluster, &member, CLIENT, &theirs).await?;
             ensure!(ended == Ended::NotTrusted, "{member} still shows the user's: {ended:?}");
         }
+        let theirs = [mine.secret(&story.namespace)?, ours.secret(&story.namespace)?];
+        let theirs = [of_secret(&theirs[0])?, of_secret(&theirs[1])?];
+        let [client, peer] = own;
+        refuses(&cluster, &theirs, [&client.trusts, &peer.trusts]).await?;
         are_the_same(&cluster, &before).await?;
         writes_go_on(story, witnesses).await
     })
@@ -160,9 +170,44 @@ async fn switched(story: &Story) -> Result<()> {
     Ok(())
 }
 
+/// Whom the cluster's own authorities signed: an application, and a member.
+async fn own(story: &Story, listed: &Listed) -> Result<[Caller; 2]> {
+    let client = story.api::<Secret>().get(&names::client_secret("main")).await?;
+    let member = members_of(listed).into_iter().next().context("there is nobody")?;
+    let peer = story.api::<Secret>().get(&names::member_secret(&member)).await?;
+    Ok([
+        caller_of(part(&client, "ca.crt")?, part(&client, "tls.crt")?, part(&client, "tls.key")?),
+        caller_of(part(&peer, "peer-ca.crt")?, part(&peer, "peer.crt")?, part(&peer, "peer.key")?),
+    ])
+}
+
+/// Fails unless no member takes what those signed who were dropped, for clients and for members.
+async fn refuses(cluster: &Cluster, dropped: &[Caller; 2], trusts: [&[u8]; 2]) -> Result<()> {
+    for member in members_of(&cluster.user.listed().await?) {
+        for ((port, old), trusts) in [CLIENT, PEER].into_iter().zip(dropped).zip(trusts) {
+            let caller = Caller { trusts: trusts.to_vec(), ..old.clone() };
+            let ended = call(cluster, &member, port, &caller).await?;
+            ensure!(ended == Ended::Refused, "{member}:{port} takes who was dropped: {ended:?}");
+        }
+    }
+    Ok(())
+}
+
 /// New authorities for both sides, and their Secrets.
 async fn both(story: &Story) -> Result<(Authority, Authority)> {
-    let (mine, ours) = (Authority::new("mine")?, Authority::new("ours")?);
+    brought(story, Authority::new("mine")?, Authority::new("ours")?).await
+}
+
+/// The same with other names: members tell authorities apart by these.
+async fn others(story: &Story) -> Result<(Authority, Authority)> {
+    brought(story, Authority::new("mine, later")?, Authority::new("ours, later")?).await
+}
+
+async fn brought(
+    story: &Story,
+    mine: Authority,
+    ours: Authority,
+) -> Result<(Authority, Authority)> {
     put(story, MINE, &mine.secret(&story.namespace)?).await?;
     put(story, OURS, &ours.secret(&story.namespace)?).await?;
     Ok((mine, ours))
@@ -186,6 +231,7 @@ pub(super) async fn settled(story: &Story, cluster: &Cluster) -> Result<()> {
     };
     says(&["AuthoritiesIntroduced"]).await?;
     says(&["AuthoritiesRetiring"]).await?;
+    says(&["AuthoritiesDropped"]).await?;
     says(&["Valid"]).await?;
     cluster.is_updated(story, 3, PATIENCE).await
 }

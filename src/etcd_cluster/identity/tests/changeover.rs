@@ -53,6 +53,8 @@ impl Case {
     }
 
     fn next(&self) -> Next {
+        let wished = self.wish.as_ref().map(|it| it.roots.list(&self.ring, Side::Client));
+        let wished = wished.unwrap_or_default();
         let facts = Facts {
             footing: &self.footing,
             wish: self.wish.as_ref(),
@@ -61,6 +63,7 @@ impl Case {
             overlap: Duration::from_hours(24),
             now: self.now,
             proven: &self.footing.proven.list(&self.ring, Side::Client),
+            wished: &wished,
             word: "now",
             members: &[name("main-a"), name("main-b")],
             seats: &self.seats,
@@ -105,7 +108,7 @@ fn others_are_trusted_then_shown_then_alone() {
     let case = Case::of(Footing::plain(), wish(&theirs)).moved();
     let both = Roots::ours().and(&wish(&theirs).roots);
     assert_eq!((&case.footing.told, &case.footing.proven), (&both, &Roots::ours()));
-    assert_eq!(case.footing.stage(), Stage::Introduced);
+    assert_eq!(case.footing.stage(&wish(&theirs)), Stage::Introduced);
     // Everybody can read it now, and has a day.
     let case = case.moved();
     assert_eq!(case.footing.since, Some((at(0), wish(&theirs).roots)));
@@ -114,15 +117,87 @@ fn others_are_trusted_then_shown_then_alone() {
     assert_eq!(case.next(), Next::Prove);
     let case = case.shown(Shown::Well, Shown::Well).moved();
     assert_eq!(case.footing.proven, both);
-    assert_eq!(case.footing.stage(), Stage::Retiring);
+    assert_eq!(case.footing.stage(&wish(&theirs)), Stage::Retiring);
     // From now on the operator shows what was given, and applications have a day again.
     let case = case.moved();
     assert_eq!(case.footing.pair, Some(theirs.pair.clone()));
     let case = case.moved();
     assert_eq!(case.next(), Next::Wait(Waits::Until(at(2 * DAY))));
     let case = case.later(2 * DAY).moved();
+    assert_eq!(case.footing.stage(&wish(&theirs)), Stage::Dropped);
+    assert_eq!(case.footing.told, wish(&theirs).roots);
+    let case = case.moved();
     assert!(case.footing.rests_on(&wish(&theirs)));
     assert_eq!(case.next(), Next::Rest);
+}
+
+/// A cluster that was told to trust nobody but these any more.
+fn dropped(theirs: &Elsewhere) -> Case {
+    let case = Case::of(Footing::plain(), wish(theirs)).moved().moved().later(DAY);
+    let case = case.shown(Shown::Well, Shown::Well).moved().moved().moved();
+    let mut case = case.later(2 * DAY).moved();
+    case.proof = None;
+    case
+}
+
+#[test]
+fn who_was_dropped_is_remembered_until_every_member_has_shown_that_it_trusts_others() {
+    let theirs = elsewhere();
+    let mut case = dropped(&theirs);
+    let ours = Roots::ours().list(&case.ring, Side::Client);
+    assert_eq!(case.footing.unnamed(&case.ring, Side::Client), ours);
+    assert!(!case.footing.rests_on(&wish(&theirs)), "our own authorities must not turn meanwhile");
+    assert_eq!(case.next(), Next::Prove, "applications are not waited for");
+    case.seats = vec![seat("main-a", "now"), seat("main-b", "before")];
+    assert_eq!(case.next(), Next::Wait(Waits::Started(vec![name("main-b")])));
+    case.seats = vec![seat("main-a", "now"), seat("main-b", "now")];
+    let case = case.shown(Shown::Well, Shown::StillTrusts);
+    assert_eq!(case.next(), Next::Wait(Waits::Shown(name("main-b"), Shown::StillTrusts)));
+    let case = case.shown(Shown::Well, Shown::Well);
+    assert_eq!(case.next(), Next::Move(Move::Forget));
+    assert_eq!(case.moved().next(), Next::Rest);
+}
+
+#[test]
+fn who_was_dropped_and_comes_back_may_be_named_again() {
+    let mut case = dropped(&elsewhere());
+    case.wish = Some(ours());
+    let case = case.moved();
+    assert_eq!(case.footing.stage(&ours()), Stage::Introduced);
+    assert_eq!(case.footing.unnamed(&case.ring, Side::Client), []);
+}
+
+#[test]
+fn who_was_dropped_is_asked_for_on_the_way_to_others_too() {
+    let others = elsewhere();
+    let mut case = dropped(&elsewhere());
+    case.wish = Some(wish(&others));
+    let case = case.moved().moved().later(3 * DAY);
+    let ours = Roots::ours().list(&case.ring, Side::Client);
+    assert_eq!(case.footing.unnamed(&case.ring, Side::Client), ours);
+    let case = case.shown(Shown::Well, Shown::Well).moved();
+    assert_eq!(case.footing.dropped, [], "the same calls have shown it");
+}
+
+#[test]
+fn who_has_the_name_of_somebody_who_is_trusted_is_not_asked_for() {
+    // Ours have numbers in their names; those of others need not.
+    let namesake = || {
+        let mut params = rcgen::CertificateParams::default();
+        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        params.key_usages = vec![rcgen::KeyUsagePurpose::KeyCertSign];
+        let made = params.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap();
+        Certificate::of_authority(made.der()).unwrap()
+    };
+    let (before, after) = (namesake(), namesake());
+    assert_ne!(before, after);
+    let roots = Roots::given(vec![after]);
+    let gone = vec![before];
+    let footing =
+        Footing { proven: roots.clone(), told: roots, dropped: gone.clone(), ..Footing::plain() };
+    assert_eq!(footing.unnamed(&ring(), Side::Client), []);
+    let footing = Footing { dropped: gone.clone(), ..Footing::plain() };
+    assert_eq!(footing.unnamed(&ring(), Side::Client), gone);
 }
 
 #[test]
@@ -185,7 +260,8 @@ fn whoever_comes_home_forgets_what_was_given() {
     let case = case.moved().moved().later(DAY).shown(Shown::Well, Shown::Well).moved();
     assert_eq!(case.footing.pair, Some(theirs.pair), "the operator must still be known");
     let case = case.moved().later(3 * DAY).moved();
-    assert_eq!(case.footing, Footing::plain());
+    assert_eq!(case.footing.pair, None);
+    assert_eq!(case.moved().footing, Footing::plain());
 }
 
 #[test]

@@ -20,10 +20,11 @@ impl World {
             Side::Peer => &self.ring.now.peer,
         };
         let shown = wish.pair.clone().unwrap_or_else(|| signing.caller(authority).unwrap());
-        let trusts = match footing.stage() {
+        let trusts = match footing.stage(wish) {
             Stage::Introduced => footing.told.list(&self.ring, side),
-            Stage::Retiring => wish.roots.list(&self.ring, side),
+            Stage::Retiring | Stage::Dropped => wish.roots.list(&self.ring, side),
         };
+        let dropped = footing.unnamed(&self.ring, side);
         let all: Vec<_> = self
             .members
             .iter()
@@ -45,6 +46,8 @@ impl World {
                 Shown::Refuses
             } else if !self.serves(&trusts, pair, &host(&name)) {
                 Shown::ShowsOther
+            } else if believes.iter().any(|it| dropped.contains(it)) {
+                Shown::StillTrusts
             } else {
                 Shown::Well
             };
