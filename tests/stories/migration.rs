@@ -64,7 +64,7 @@ async fn migrated(story: &Story) -> Result<()> {
     let stored = bytes(story).await?;
     ensure!(stored.len() == 24 && stored.values().all(|it| it == "v1"), "{stored:?}");
     objects.unchanged(story).await?;
-    let carried = once(story, mark)?;
+    let carried = once(story, mark)?.len();
     let events = story.admin.run(&["get", "events", "-n", "default", "-o", "json"]).await?;
     ensure!(events.contains("StorageMigrated") && events.contains(CLUSTERS), "{events}");
     println!("24 objects: {carried} writes of the operator, {edits} of others, none noticed");
@@ -116,7 +116,7 @@ async fn bytes(story: &Story) -> Result<BTreeMap<String, String>> {
     for kind in
         ["etcd.appdelivery.cncf.io/etcdclusters", "example-app.appdelivery.cncf.io/exampleapps"]
     {
-        for Kept { key, value, writes: _ } in
+        for Kept { key, value } in
             etcd.all(&format!("/registry/{kind}/{}/", story.namespace)).await?
         {
             let object: Value = serde_json::from_slice(&value).context(key.clone())?;
@@ -140,26 +140,30 @@ async fn record(story: &Story) -> Result<Value> {
     Ok(record)
 }
 
-/// Fails when the operator wrote an object twice; answers with how many it wrote. A rehearsal names no version.
-fn once(story: &Story, mark: audit::Mark) -> Result<usize> {
-    let mut writes: BTreeMap<String, u32> = BTreeMap::new();
+/// Fails when the operator carried an object twice; answers with the resource versions of those that it carried, from before that.
+/// A rehearsal names no version.
+fn once(story: &Story, mark: audit::Mark) -> Result<Vec<u64>> {
+    let mut writes: BTreeMap<String, Vec<u64>> = BTreeMap::new();
     for call in audit::since(&story.places, mark)? {
         let target = &call.object_ref;
         let sent = call.request_object.unwrap_or_default();
         let ours = call.user.username == ACCOUNT && target.subresource.is_empty();
-        let real = sent["metadata"]["resourceVersion"].is_string() && sent["spec"].is_null();
-        if ours && real && call.verb == "patch" && call.response_status.code == 200 {
+        let named = sent["metadata"]["resourceVersion"].as_str().filter(|_| sent["spec"].is_null());
+        if let Some(named) = named
+            && ours
+            && call.verb == "patch"
+            && call.response_status.code == 200
+        {
             let kind = &target.resource;
             if ["etcdclusters", "exampleapps"].contains(&kind.as_str()) {
-                *writes
-                    .entry(format!("{kind}/{}/{}", target.namespace, target.name))
-                    .or_default() += 1;
+                let name = format!("{kind}/{}/{}", target.namespace, target.name);
+                writes.entry(name).or_default().push(named.parse()?);
             }
         }
     }
-    let twice: Vec<_> = writes.iter().filter(|(_, times)| **times > 1).collect();
+    let twice: Vec<_> = writes.iter().filter(|(_, times)| times.len() > 1).collect();
     ensure!(twice.is_empty(), "written more than once: {twice:?}");
-    Ok(writes.len())
+    Ok(writes.into_values().flatten().collect())
 }
 
 /// Objects of a kind in one version.

@@ -18,8 +18,6 @@ pub struct Kept {
     pub key: String,
     /// The bytes.
     pub value: Vec<u8>,
-    /// How often it was written since it was made, that time included.
-    pub writes: i64,
 }
 
 /// A connection to it.
@@ -71,11 +69,7 @@ impl ControlPlane {
             let answer = self.client.get(next.clone(), Some(options)).await;
             let answer = answer.with_context(|| format!("cannot read {prefix}"))?;
             for pair in answer.kvs() {
-                found.push(Kept {
-                    key: pair.key_str()?.to_owned(),
-                    value: pair.value().to_vec(),
-                    writes: pair.version(),
-                });
+                found.push(Kept { key: pair.key_str()?.to_owned(), value: pair.value().to_vec() });
             }
             match found.last() {
                 Some(last) if answer.more() => {

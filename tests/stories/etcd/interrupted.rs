@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::DeleteParams;
 use kube::{Api, ResourceExt};
@@ -15,8 +15,8 @@ use crate::installed::{NAMESPACE, another_leader, leader, replicas, rolled_out};
 
 /// A lease must expire after each death before anything goes on.
 const PATIENCE: Duration = Duration::from_mins(10);
-/// Until then nobody leads, and a death would prove nothing.
-const LEASE: Duration = Duration::from_secs(16);
+/// The longest that anybody leads who is to die.
+const LIFE: Duration = Duration::from_secs(5);
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "minutes; make stories-long tells it"]
@@ -114,33 +114,41 @@ async fn loses_one(story: &Story, cluster: &Cluster, voters: usize) -> Result<()
     }
 }
 
-/// Lets something happen while the operator is killed at moments that nobody chose.
+/// Lets something happen while whoever leads is killed within seconds, at moments that nobody chose. The first of them dies before
+/// much can have happened.
 pub(super) async fn while_it_dies<T>(
     story: &Story,
     plot: impl Future<Output = Result<T>>,
 ) -> Result<T> {
     let mut deaths = 0_u32;
     let kill = async {
+        let mut life = chance(LIFE.checked_div(4).unwrap_or_default());
         loop {
-            tokio::time::sleep(LEASE.saturating_add(chance())).await;
+            tokio::time::sleep(life).await;
             if let Err(error) = die(story).await {
                 return error;
             }
             deaths = deaths.saturating_add(1);
+            // Until then nobody leads, and a death would prove nothing.
+            if let Err(error) = leader(story).await {
+                return error;
+            }
+            life = chance(LIFE);
         }
     };
     let told = tokio::select! {
         told = plot => told,
         error = kill => Err(error),
-    };
+    }?;
     println!("the operator died {deaths} times");
-    told
+    ensure!(deaths > 0, "it was over before anybody died");
+    Ok(told)
 }
 
-/// Up to twenty seconds.
-fn chance() -> Duration {
+fn chance(most: Duration) -> Duration {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    Duration::from_millis(u64::from(now.subsec_micros()).wrapping_rem(20_000))
+    let most = u64::try_from(most.as_millis()).unwrap_or(u64::MAX).max(1);
+    Duration::from_millis(u64::from(now.subsec_micros()).wrapping_rem(most))
 }
 
 /// Kills who holds the lease, if there is somebody, and makes room for the next at once.
