@@ -64,6 +64,7 @@ const PURE: &[&str] = &[
     "etcd_cluster/identity/authorities",
     "etcd_cluster/identity/binding",
     "etcd_cluster/identity/changeover",
+    "etcd_cluster/identity/company",
     "etcd_cluster/identity/footing",
     "etcd_cluster/identity/given",
     "etcd_cluster/identity/issued",

@@ -13,6 +13,7 @@
 pub(crate) mod authorities;
 pub(crate) mod binding;
 pub(crate) mod changeover;
+pub(crate) mod company;
 pub(crate) mod footing;
 pub(crate) mod given;
 pub(crate) mod issued;

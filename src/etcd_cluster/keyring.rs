@@ -20,13 +20,13 @@ use kube::ResourceExt;
 use serde_json::json;
 
 use super::identity::binding::{Binding, words};
+use super::identity::company::Seat;
 use super::identity::footing::{Footings, Move};
 use super::identity::lifetimes::Lifetimes;
 use super::identity::mint::{self, Signing};
 use super::identity::offer::Offers;
 use super::identity::ring::{Ring, Turn};
 use super::identity::roots::Side;
-use super::identity::rotation::Seat;
 use super::identity::wanted::{Looked, Stuck, Wanted, Write, wanted};
 use super::render::Blueprint;
 use super::seen::{Name, Reading};
@@ -267,6 +267,12 @@ impl Desk<'_> {
 }
 
 impl Circle<'_> {
+    /// Every pod, and the name of every member.
+    fn company(&self) -> (Vec<Seat>, Vec<Name>) {
+        let seats = self.seats.iter().map(|it| it.seat.clone()).collect();
+        (seats, self.members.iter().map(|(name, _)| name.clone()).collect())
+    }
+
     /// Whether anybody may be showing or taking certificates on a side. Who has no pod may be about to get one.
     fn is_used(&self, side: Side) -> bool {
         let has_seat = |name: &Name| self.seats.iter().any(|it| it.seat.member == *name);

@@ -16,12 +16,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::company::{Company, Proof, Ready, Waits};
 use super::footing::{Footing, Move};
 use super::lifetimes::after;
 use super::offer::Wish;
 use super::roots::{MOST_GIVEN, Side};
-use super::rotation::{Proof, Seat, Shown, Waits, late};
-use crate::etcd_cluster::seen::Name;
 use crate::pki::authority::Certificate;
 
 /// All that the next move of one side depends on.
@@ -41,12 +40,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) proven: &'a [Certificate],
     /// Whom all shall trust in the end, one by one.
     pub(crate) wished: &'a [Certificate],
-    /// The word for whom a pod trusts that is made now.
-    pub(crate) word: &'a str,
-    /// Every member.
-    pub(crate) members: &'a [Name],
-    /// Every pod.
-    pub(crate) seats: &'a [Seat],
+    pub(crate) company: Company<'a>,
 }
 
 /// What is to be done about one side.
@@ -154,22 +148,11 @@ impl Facts<'_> {
 
     /// Lets it happen at that time, when every member has been started since and has shown that it is ready for it.
     fn shows(&self, then: Move, ripe: Timestamp, proof: Option<&Proof>) -> Next {
-        let late = late(self.word, self.members, self.seats);
-        if !late.is_empty() {
-            return Next::Wait(Waits::Started(late));
+        match self.company.ready(ripe, self.now, proof) {
+            Ready::Yes => Next::Move(then),
+            Ready::Prove => Next::Prove,
+            Ready::Wait(waits) => Next::Wait(waits),
         }
-        if self.now < ripe {
-            return Next::Wait(Waits::Until(ripe));
-        }
-        let Some(proof) = proof else { return Next::Prove };
-        for seat in self.seats {
-            match proof.get(&seat.member) {
-                Some(Shown::Well) => {}
-                Some(shown) => return Next::Wait(Waits::Shown(seat.member.clone(), shown.clone())),
-                None => return Next::Prove,
-            }
-        }
-        Next::Move(then)
     }
 
     /// Whom all trust now, and shall not in the end.

@@ -5,44 +5,15 @@
 //! remembered until every member has shown that it asks for others.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
 use super::authorities::Authorities;
+use super::company::{Company, Proof, Ready, Waits};
 use super::lifetimes::{Lifetimes, after, due};
 use super::ring::{Ring, Stage};
-use crate::etcd_cluster::seen::Name;
 use crate::pki::authority::Certificate;
-
-/// A pod of a member, and whom it was started to trust.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Seat {
-    pub(crate) member: Name,
-    /// The uid of the pod.
-    pub(crate) pod: String,
-    /// The word on it for whom it trusts.
-    pub(crate) trusts: Option<String>,
-}
-
-/// What a member has shown when it was called as by somebody whom the coming authorities signed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Shown {
-    /// It takes that, and shows what is wanted.
-    Well,
-    /// It does not take it: it has not read whom to trust.
-    Refuses,
-    /// It still shows what the others signed.
-    ShowsOther,
-    /// It still trusts somebody who was dropped.
-    StillTrusts,
-    /// It cannot be reached; why.
-    Silent(String),
-}
-
-/// What members have shown, each that has a pod.
-pub(crate) type Proof = BTreeMap<Name, Shown>;
 
 /// All that the next turn depends on.
 #[derive(Clone, Copy, Debug)]
@@ -54,12 +25,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) asked: Option<&'a str>,
     /// Whether the authorities may change now: the cluster was formed, uses them, and is not to be left alone.
     pub(crate) may_turn: bool,
-    /// The word for whom a pod trusts that is made now.
-    pub(crate) word: &'a str,
-    /// Every member.
-    pub(crate) members: &'a [Name],
-    /// Every pod.
-    pub(crate) seats: &'a [Seat],
+    pub(crate) company: Company<'a>,
 }
 
 /// What is to be done about the authorities.
@@ -83,19 +49,6 @@ pub(crate) enum Next {
     Wait(Waits),
 }
 
-/// What a turn waits for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Waits {
-    /// The cluster is to be left alone.
-    Allowed,
-    /// These have not been started since.
-    Started(Vec<Name>),
-    /// Applications, which have until then.
-    Until(Timestamp),
-    /// This one, which does not take or show what it should.
-    Shown(Name, Shown),
-}
-
 /// Authorities that are on their way, and what they wait for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Turning {
@@ -116,26 +69,16 @@ pub(crate) fn next(facts: &Facts<'_>, proof: Option<&Proof>) -> Next {
     }
     // Every Secret is as it should be, or nobody would have asked: from now on it can be read.
     let Some(since) = facts.ring.since else { return Next::Publish };
-    let late = facts.late();
-    if !late.is_empty() {
-        return Next::Wait(Waits::Started(late));
-    }
     let ripe = match stage {
         Stage::Introduced(_) => facts.signs_at(since),
         Stage::Retiring(old) => facts.ends_at(since, old),
         // Applications have nothing to do with it any more.
         Stage::Still | Stage::Dropped(_) => since,
     };
-    if facts.now < ripe {
-        return Next::Wait(Waits::Until(ripe));
-    }
-    let Some(proof) = proof else { return Next::Prove };
-    for seat in facts.seats {
-        match proof.get(&seat.member) {
-            Some(Shown::Well) => {}
-            Some(shown) => return Next::Wait(Waits::Shown(seat.member.clone(), shown.clone())),
-            None => return Next::Prove,
-        }
+    match facts.company.ready(ripe, facts.now, proof) {
+        Ready::Yes => {}
+        Ready::Prove => return Next::Prove,
+        Ready::Wait(waits) => return Next::Wait(waits),
     }
     match stage {
         Stage::Still => Next::Rest,
@@ -165,20 +108,4 @@ impl Facts<'_> {
     fn ends_at(&self, since: Timestamp, [client, peer]: &[Certificate; 2]) -> Timestamp {
         after(since, self.lifetimes.overlap).min(client.until.max(peer.until))
     }
-
-    fn late(&self) -> Vec<Name> {
-        late(self.word, self.members, self.seats)
-    }
-}
-
-/// Who runs without having been told, or does not run: it may be about to.
-pub(super) fn late(word: &str, members: &[Name], seats: &[Seat]) -> Vec<Name> {
-    let knows = |it: &&Seat| it.trusts.as_deref() == Some(word);
-    let has_seat = |name: &&Name| seats.iter().any(|it| it.member == **name);
-    let without = members.iter().filter(|it| !has_seat(it));
-    let untold = seats.iter().filter(|it| !knows(it)).map(|it| &it.member);
-    let mut late: Vec<Name> = without.chain(untold).cloned().collect();
-    late.sort();
-    late.dedup();
-    late
 }

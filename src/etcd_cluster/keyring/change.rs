@@ -14,16 +14,15 @@ use super::turn::lacking_in;
 use super::{Desk, Keyring, KeyringError};
 use crate::api::etcd_cluster::checked::Certificates;
 use crate::etcd_cluster::identity::changeover::{self, Changing, Facts, Next, Stage};
+use crate::etcd_cluster::identity::company::Company;
 use crate::etcd_cluster::identity::footing::Move;
 use crate::etcd_cluster::identity::mint::Signing;
 use crate::etcd_cluster::identity::offer::Wish;
 use crate::etcd_cluster::identity::ring::{Ring, Stage as RingStage};
 use crate::etcd_cluster::identity::roots::Side;
-use crate::etcd_cluster::identity::rotation::Seat;
 use crate::etcd_cluster::identity::trust::{Sides, Trust};
 use crate::etcd_cluster::identity::wanted::Wanted;
 use crate::etcd_cluster::render::Blueprint;
-use crate::etcd_cluster::seen::Name;
 use crate::pki::mint::Unmade;
 use crate::ports::call::Class;
 
@@ -89,8 +88,7 @@ impl Keyring {
     ) -> Result<(Next, BTreeSet<String>), KeyringError> {
         let Desk { circle, footings, offers, now, .. } = *desk;
         let trust = Trust::on(Sides::of(circle.blueprint), ring, footings);
-        let seats: Vec<Seat> = circle.seats.iter().map(|it| it.seat.clone()).collect();
-        let members: Vec<Name> = circle.members.iter().map(|(name, _)| name.clone()).collect();
+        let (seats, members) = circle.company();
         // Who shows a user's certificate has a user's name: etcd must not ask for the operator's own any more.
         let has_other_name = matches!(circle.blueprint.spec.client_tls, Certificates::Secret(_));
         let is_left_alone = circle.blueprint.spec.paused
@@ -112,9 +110,7 @@ impl Keyring {
             now,
             proven: &footing.proven.list(ring, side),
             wished: &wished,
-            word: &trust.word,
-            members: &members,
-            seats: &seats,
+            company: Company { word: &trust.word, members: &members, seats: &seats },
         };
         let next = changeover::next(&facts, None);
         let (Next::Prove, Some(wish)) = (&next, facts.wish) else {

@@ -10,9 +10,9 @@ use futures::future::join_all;
 
 use super::{Circle, Seated};
 use crate::api::names;
+use crate::etcd_cluster::identity::company::{Proof, Shown};
 use crate::etcd_cluster::identity::mint::Signing;
 use crate::etcd_cluster::identity::ring::{Ring, Stage};
-use crate::etcd_cluster::identity::rotation::{Proof, Shown};
 use crate::etcd_cluster::identity::trust::Sides;
 use crate::pki::authority::Certificate;
 use crate::pki::leaf::Signed;

@@ -10,15 +10,13 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 
 use super::{Desk, Keyring, KeyringError, prove};
+use crate::etcd_cluster::identity::company::{Company, Proof, Seat, Shown, Waits};
 use crate::etcd_cluster::identity::mint::{self, Signing};
 use crate::etcd_cluster::identity::ring::{Ring, Turn};
-use crate::etcd_cluster::identity::rotation::{
-    self, Facts, Next, Proof, Seat, Shown, Turning, Waits,
-};
+use crate::etcd_cluster::identity::rotation::{self, Facts, Next, Turning};
 use crate::etcd_cluster::identity::trust::{Sides, Trust};
 use crate::etcd_cluster::identity::wanted::Wanted;
 use crate::etcd_cluster::render::Blueprint;
-use crate::etcd_cluster::seen::Name;
 use crate::ports::call::Class;
 
 /// A Secret that somebody took away is missed after this time at the latest.
@@ -93,8 +91,7 @@ impl Keyring {
         let protected = Sides::of(circle.blueprint);
         let trust = Trust::on(protected, ring, desk.footings);
         let sides = protected.with_ours(desk.footings);
-        let seats: Vec<Seat> = circle.seats.iter().map(|it| it.seat.clone()).collect();
-        let members: Vec<Name> = circle.members.iter().map(|(name, _)| name.clone()).collect();
+        let (seats, members) = circle.company();
         // One change at a time: a side that comes to rest on others goes first.
         let is_left_alone =
             circle.blueprint.spec.paused || found.stuck.is_some() || !desk.is_settled();
@@ -104,9 +101,7 @@ impl Keyring {
             now,
             asked: circle.asked.as_deref(),
             may_turn: circle.told.is_some() && sides.any() && !is_left_alone,
-            word: &trust.word,
-            members: &members,
-            seats: &seats,
+            company: Company { word: &trust.word, members: &members, seats: &seats },
         };
         let next = rotation::next(&facts, None);
         if next != Next::Prove {

@@ -3,8 +3,9 @@
 //! Times are those at which something happens, never how long it is until then: a status that waits costs no writes.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
+use crate::etcd_cluster::identity::company::{Shown, Waits};
 use crate::etcd_cluster::identity::ring::Stage;
-use crate::etcd_cluster::identity::rotation::{Shown, Turning, Waits};
+use crate::etcd_cluster::identity::rotation::Turning;
 
 /// The reason, in one word.
 pub(super) const fn reason(turning: &Turning) -> &'static str {

@@ -11,7 +11,7 @@ use crate::etcd_cluster::compose::{record, uid};
 use crate::etcd_cluster::doorkeeper::Doorkeeper;
 use crate::etcd_cluster::doors::Scheme;
 use crate::etcd_cluster::doors::found::{has_keys, taken_by};
-use crate::etcd_cluster::identity::rotation::Seat;
+use crate::etcd_cluster::identity::company::Seat;
 use crate::etcd_cluster::keyring::{Circle, Seated};
 use crate::etcd_cluster::observe;
 use crate::etcd_cluster::render::Blueprint;

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use super::super::changeover::{Facts, Next, Stage, next};
+use super::super::company::{Company, Proof, Seat, Shown, Waits};
 use super::super::footing::{Footing, Footings, Move};
 use super::super::offer::Wish;
 use super::super::ring::Ring;
 use super::super::roots::{Roots, Side};
-use super::super::rotation::{Proof, Seat, Shown, Waits};
 use super::given::{Elsewhere, elsewhere};
 use super::*;
 
@@ -64,9 +64,11 @@ impl Case {
             now: self.now,
             proven: &self.footing.proven.list(&self.ring, Side::Client),
             wished: &wished,
-            word: "now",
-            members: &[name("main-a"), name("main-b")],
-            seats: &self.seats,
+            company: Company {
+                word: "now",
+                members: &[name("main-a"), name("main-b")],
+                seats: &self.seats,
+            },
         };
         next(&facts, self.proof.as_ref())
     }

@@ -1,7 +1,8 @@
 //! When authorities change their places, one sentence each.
 
+use super::super::company::{Company, Proof, Seat, Shown, Waits};
 use super::super::ring::{Ring, Stage, Turn};
-use super::super::rotation::{Facts, Next, Proof, Seat, Shown, Waits, next};
+use super::super::rotation::{Facts, Next, next};
 use super::super::trust::{Sides, Trust};
 use super::*;
 use crate::etcd_cluster::seen::Name;
@@ -46,9 +47,11 @@ impl Case {
             now: self.now,
             asked: self.asked,
             may_turn: self.may_turn,
-            word: &Trust::of(BOTH, &self.ring).word,
-            members: &self.members,
-            seats: &self.seats,
+            company: Company {
+                word: &Trust::of(BOTH, &self.ring).word,
+                members: &self.members,
+                seats: &self.seats,
+            },
         };
         next(&facts, self.proof.as_ref())
     }

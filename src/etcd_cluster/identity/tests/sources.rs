@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use super::super::binding::Binding;
 use super::super::changeover::{self, Facts, Next};
+use super::super::company::{Company, Seat, Shown};
 use super::super::footing::{Footings, Move};
 use super::super::offer::{Offer, Offers, Pairs, Wish};
 use super::super::ring::Ring;
 use super::super::roots::{Roots, Side};
-use super::super::rotation::{Seat, Shown};
 use super::super::trust::{Sides, Trust};
 use super::super::wanted::{Looked, Wanted, Write, wanted};
 use super::given::{Elsewhere, elsewhere};
@@ -234,9 +234,7 @@ impl World {
                 now: at(self.now),
                 proven: &footing.proven.list(&self.ring, side),
                 wished: &wished,
-                word: &word,
-                members: &members,
-                seats: &seats,
+                company: Company { word: &word, members: &members, seats: &seats },
             };
             let mut decided = changeover::next(&facts, None);
             if decided == Next::Prove {

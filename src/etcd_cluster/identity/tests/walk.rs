@@ -5,10 +5,11 @@
 use std::collections::BTreeMap;
 
 use super::super::binding::Binding;
+use super::super::company::{Company, Proof, Seat, Shown};
 use super::super::footing::Footings;
 use super::super::offer::Offers;
 use super::super::ring::{Ring, Stage, Turn};
-use super::super::rotation::{Facts, Next, Proof, Seat, Shown, next};
+use super::super::rotation::{Facts, Next, next};
 use super::super::trust::{Sides, Trust};
 use super::super::wanted::{Looked, Wanted, Write, wanted};
 use super::*;
@@ -169,9 +170,7 @@ impl World {
             now: at(self.now),
             asked: (self.asked > 0).then_some(asked.as_str()),
             may_turn: true,
-            word: &word,
-            members: &members,
-            seats: &seats,
+            company: Company { word: &word, members: &members, seats: &seats },
         };
         let mut decided = next(&facts, None);
         if decided == Next::Prove {

@@ -2,9 +2,9 @@
 
 use super::super::super::binding::Binding;
 use super::super::super::changeover::Stage;
+use super::super::super::company::{Proof, Shown};
 use super::super::super::offer::Wish;
 use super::super::super::roots::Side;
-use super::super::super::rotation::{Proof, Shown};
 use super::super::*;
 use super::{Trusted, World};
 use crate::api::names;
