@@ -13,6 +13,8 @@
     reason = "a test fails by panicking, and tells how far it walked"
 )]
 
+#[path = "convergence/called.rs"]
+mod called;
 #[path = "convergence/diary.rs"]
 mod diary;
 #[path = "convergence/judged.rs"]
@@ -236,37 +238,6 @@ fn users_may_change_their_mind_about_releases_again_and_again() {
     println!("3 members, three releases, 5 edits and crashes: {states} states");
 }
 
-#[test]
-fn how_members_are_called_is_changed_whatever_happens() {
-    for turn in [Turn::Peers, Turn::Clients] {
-        // From TLS to none, and from none to TLS.
-        let closed = settled().with_doors();
-        let (open, because, _) = ends_at(&closed.struck(&Fault::Turn(turn)), None);
-        assert_eq!(because, Because::Well);
-        for world in [closed, open] {
-            let states = walk(world.struck(&Fault::Turn(turn)), 1);
-            println!("3 members, {turn:?} called otherwise, 1 fault: {states} states");
-        }
-    }
-}
-
-#[test]
-fn users_are_asked_for_and_not_any_more_whatever_happens() {
-    let plain = settled().with_doors();
-    let (asks, because, _) = ends_at(&plain.struck(&Fault::Turn(Turn::Users)), None);
-    assert_eq!(because, Because::Well);
-    for world in [plain.struck(&Fault::Turn(Turn::Users)), asks] {
-        let states = walk(world, 1);
-        println!("3 members, users, 1 fault: {states} states");
-    }
-}
-
-#[test]
-fn users_may_change_their_mind_about_doors_again_and_again() {
-    let states = walk(settled().with_doors().calm(), 4);
-    println!("3 members, doors and users, 4 edits and crashes: {states} states");
-}
-
 /// What takes minutes: `make convergence-long`.
 #[test]
 #[ignore = "minutes; make convergence-long walks it"]
@@ -274,11 +245,6 @@ fn three_faults_are_survived_from_everywhere() {
     walked(3, true, &[3, 5], 3);
     walked(5, true, &[5, 3], 2);
     walked(5, true, &[5], 3);
-    for turn in [Turn::Peers, Turn::Clients, Turn::Users] {
-        let world = settled().with_doors().struck(&Fault::Turn(turn));
-        println!("3 members, {turn:?}, 2 faults: {} states", walk(world, 2));
-    }
-    println!("6 edits and crashes: {} states", walk(settled().with_doors().calm(), 6));
 }
 
 #[test]

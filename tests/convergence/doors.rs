@@ -152,13 +152,15 @@ impl World {
     }
 
     pub(super) fn readdress(&mut self, name: &Name) {
-        let wanted = self.doors.peers;
+        let listed = self.list.iter().find(|it| it.name == *name).map(|it| it.peer);
+        let written = self.addresses.get(name).copied().filter(|it| Some(*it) != listed);
+        let half = written.is_some();
+        let wanted = written.unwrap_or(self.doors.peers);
         let all_are_up = self.voters().all(|it| self.is_up(&it.name));
         let has_keys = |it: &&Name| self.doors_of.get(*it).is_none_or(|it| it.keys);
         let all_have_keys = self.list.iter().map(|it| &it.name).all(|it| has_keys(&it));
         let begins = self.address(name) != wanted;
         let Some(entry) = self.list.iter_mut().find(|it| it.name == *name) else { return };
-        let half = self.addresses.get(name).is_some_and(|it| *it != entry.peer);
         if entry.learner {
             self.broken = Some(format!("{name} listens, and its address is changed"));
         }

@@ -15,7 +15,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
+use futures::{StreamExt, stream};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use quorate::api::names;
 use quorate_harness::control_plane::Kept;
@@ -27,6 +28,10 @@ use older::{Objects, Stage};
 
 const SOON: Duration = Duration::from_mins(3);
 const CLUSTERS: &str = "etcdclusters.etcd.appdelivery.cncf.io";
+/// Where there are thousands, they are of the kind that no controller writes to.
+const MANY_OF: (&str, &str) = ("example-app.appdelivery.cncf.io", "ExampleApp");
+/// So many calls are made at once where there are thousands.
+const AT_ONCE: usize = 8;
 const APPS: &str = "exampleapps.example-app.appdelivery.cncf.io";
 
 #[tokio::test(flavor = "multi_thread")]
@@ -126,6 +131,38 @@ async fn bytes(story: &Story) -> Result<BTreeMap<String, String>> {
         }
     }
     Ok(found)
+}
+
+/// One of many, as it is written in a version.
+fn one_of_many(version: &str, name: &str) -> Result<DynamicObject> {
+    let (group, kind) = MANY_OF;
+    let key = if version == "v1alpha1" { "appVersion" } else { "version" };
+    Ok(serde_json::from_value(json!({
+        "apiVersion": format!("{group}/{version}"), "kind": kind,
+        "metadata": {"name": name}, "spec": {key: "0.0.1"},
+    }))?)
+}
+
+/// Many objects, as somebody sees them in a version.
+fn many(story: &Story, version: &str) -> Api<DynamicObject> {
+    let (group, kind) = MANY_OF;
+    api(story, group, version, kind)
+}
+
+/// Deletes many objects some at once: one call for all takes longer than a call may.
+async fn deleted(story: &Story) -> Result<()> {
+    let objects = many(story, "v1");
+    let delete = |key: String| {
+        let objects = objects.clone();
+        let name = key.split('/').next_back().unwrap_or_default().to_owned();
+        async move { drop(objects.delete(&name, &DeleteParams::default()).await) }
+    };
+    stream::iter(bytes(story).await?.into_keys())
+        .map(delete)
+        .buffer_unordered(AT_ONCE)
+        .collect::<()>()
+        .await;
+    Ok(())
 }
 
 /// What the operator has written down, by definition.

@@ -9,6 +9,7 @@ use serde_json::json;
 use super::{Act, ActError};
 use crate::api::etcd_member::Intent;
 use crate::api::etcd_version::Minor;
+use crate::etcd_cluster::decide::switch;
 use crate::etcd_cluster::plan::Step;
 use crate::etcd_cluster::seen::{Etcd, MemberId, Name};
 use crate::etcd_cluster::status::why_it_waits;
@@ -65,7 +66,7 @@ impl Act<'_> {
     /// and calls the others itself; the next pass ends it.
     async fn readdress(&self, name: &Name) -> Result<(), ActError> {
         let gone = || ActError::Gone { doing: "change the address of", name: name.clone() };
-        let scheme = self.seen.wanted.peers;
+        let scheme = switch::address(self.seen, name);
         let url = self.blueprint.peer_url_by(scheme, name);
         if self.seen.member(name).ok_or_else(gone)?.address != scheme {
             self.change_member(name, &json!({ "peerURL": url })).await?;

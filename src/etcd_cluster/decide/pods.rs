@@ -66,12 +66,18 @@ pub(super) fn made_of(seen: &Seen, member: &Member) -> MadeOf {
     }
 }
 
-/// Whether one tries out what is wanted, or does so before another. Of those who lack a pod it is the first.
+/// Whether one tries out what is wanted, or does so before another. Of those who lack a pod it is the first; but one whose pod is
+/// being cleared away still has a change that did not start, and tries the next one as soon as it is gone.
 fn tries_before(seen: &Seen, one: &Member, other: &Member) -> bool {
     let lacks_pod = |it: &Member| it.pod == Reading::Known(Pod::None);
     let first = seen.members.iter().find(|it| lacks_pod(it) && is_needed(seen, &it.name));
     let is_next = first.is_some_and(|it| it.name == one.name);
-    if lacks_pod(one) { is_next || !lacks_pod(other) } else { one.made == Made::AsWanted }
+    let is_cleared = || one.made == Made::Stale && is_voter(seen, one);
+    if lacks_pod(one) {
+        is_next || !lacks_pod(other)
+    } else {
+        one.made == Made::AsWanted || is_cleared()
+    }
 }
 
 /// Whether nothing runs in a member's pod, and another would be made otherwise.

@@ -5,8 +5,17 @@
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use super::Said;
+use crate::etcd_cluster::doors::Scheme;
 use crate::etcd_cluster::plan::{Because, Step};
-use crate::etcd_cluster::seen::{Etcd, Made, Member, Pod, Reading, Registered, Seen};
+use crate::etcd_cluster::seen::{Etcd, Made, Member, Name, Pod, Reading, Registered, Seen};
+
+/// How a member is to be called from now on: as it was written down, if etcd does not list it so yet, for its next pod listens so
+/// and whoever must call it so has a certificate; else as it is wanted. What is wanted may have changed since it was written down.
+pub(crate) fn address(seen: &Seen, name: &Name) -> Scheme {
+    let written = seen.member(name).map(|it| it.address);
+    let listed = seen.etcd.known().and_then(|etcd| etcd.entry(name)).map(|it| it.peer);
+    written.filter(|it| Some(*it) != listed).unwrap_or(seen.wanted.peers)
+}
 
 /// One whose new address was written down, and that etcd lists under the old one: the others must find its next pod.
 pub(super) fn begun(seen: &Seen, etcd: &Etcd) -> Said {

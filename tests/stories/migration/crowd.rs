@@ -7,17 +7,17 @@ use anyhow::{Result, ensure};
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::ResourceExt;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use quorate_harness::control_plane::Kept;
 use quorate_harness::{Disturbs, Story, audit, catalog, tell};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::older::{self, Stage};
-use super::{APPS, CLUSTERS, api, named_are_there, once, record, stored_versions};
+use super::{
+    APPS, AT_ONCE, CLUSTERS, MANY_OF, bytes, deleted, many, named_are_there, once, one_of_many,
+    record, stored_versions,
+};
 use crate::installed::{NAMESPACE, gone, leader, manifest, rolled_out, uninstalled};
 
 const MANY: usize = 5_000;
-const AT_ONCE: usize = 8;
-const GROUP: &str = "etcd.appdelivery.cncf.io";
 const LONG: Duration = Duration::from_mins(25);
 /// How long nobody converts.
 const OUTAGE: Duration = Duration::from_mins(1);
@@ -34,7 +34,8 @@ async fn five_thousand_objects_are_carried_whatever_goes_wrong_and_none_is_writt
         drop(story.admin.run(&["delete", "--ignore-not-found", "-f", &throttle()?]).await);
         story.admin.run(&["apply", "--filename", &manifest()?]).await?;
         rolled_out(story).await?;
-        emptied(story).await?;
+        served(story, "quorate").await?;
+        deleted(story).await?;
         let gone = uninstalled(story).await;
         told.and(gone)
     })
@@ -55,18 +56,14 @@ async fn carried(story: &Story) -> Result<()> {
 
     let mut troubles = Troubles::default();
     while !troubles.over(story).await? {
-        ensure!(
-            begun.elapsed() < LONG,
-            "not done: {} {troubles:?}",
-            record(story).await?[CLUSTERS]
-        );
+        ensure!(begun.elapsed() < LONG, "not done: {} {troubles:?}", record(story).await?[APPS]);
         tokio::time::sleep(Duration::from_millis(300)).await;
     }
     let after = kept(story).await?;
     let left: Vec<_> = after.iter().filter(|(_, version)| *version != "v1").collect();
     ensure!(left.is_empty(), "left: {left:?}");
     // Whatever was written later than this is stored in today's version, whoever wrote it.
-    let fresh = record(story).await?[CLUSTERS]["threshold"].as_u64().unwrap_or_default();
+    let fresh = record(story).await?[APPS]["threshold"].as_u64().unwrap_or_default();
     let carried = once(story, mark)?;
     let needless = carried.iter().filter(|it| **it > fresh).count();
     ensure!(needless == 0, "{needless} were carried that were fresh");
@@ -109,8 +106,8 @@ impl Troubles {
         self.looks += 1;
         let named = stored_versions(story).await?;
         let record = record(story).await?;
-        let phase = record[CLUSTERS]["phase"].as_str().unwrap_or("Nothing").to_owned();
-        let looked = record[CLUSTERS]["tally"]["looked"].as_u64().unwrap_or_default();
+        let phase = record[APPS]["phase"].as_str().unwrap_or("Nothing").to_owned();
+        let looked = record[APPS]["tally"]["looked"].as_u64().unwrap_or_default();
         if self.phases.insert(phase.clone())
             || (self.looks.is_multiple_of(40) && phase == "Writing")
         {
@@ -131,7 +128,7 @@ impl Troubles {
             served(story, "quorate").await?;
         }
         if phase == "Held" && !self.relented {
-            let failures = &record[CLUSTERS]["failures"];
+            let failures = &record[APPS]["failures"];
             ensure!(failures.to_string().contains("one-refused"), "{failures}");
             self.relented = true;
             story.admin.run(&["delete", "-f", &obstacles()?]).await?;
@@ -152,7 +149,7 @@ impl Troubles {
 
     /// Somebody edits one object, deletes another, and makes a third.
     async fn meddle(&mut self, story: &Story) -> Result<()> {
-        let objects = api(story, GROUP, "v1", "EtcdCluster");
+        let objects = many(story, "v1");
         let at = self.looks * 37 % MANY;
         let note =
             Patch::Merge(json!({"metadata": {"annotations": {"note": self.looks.to_string()}}}));
@@ -164,7 +161,7 @@ impl Troubles {
             if objects.delete(&gone, &DeleteParams::default()).await.is_ok() {
                 self.deleted.insert(gone);
             }
-            let object = serde_json::from_value(object("v1", &format!("new-{}", self.looks)))?;
+            let object = one_of_many("v1", &format!("new-{}", self.looks))?;
             self.made += usize::from(objects.create(&PostParams::default(), &object).await.is_ok());
         }
         Ok(())
@@ -175,17 +172,8 @@ fn name(number: usize) -> String {
     if number == MANY / 2 { "one-refused".to_owned() } else { format!("one-of-{number}") }
 }
 
-fn object(version: &str, name: &str) -> Value {
-    let size = if version == "v1" { "replicas" } else { "size" };
-    json!({
-        "apiVersion": format!("{GROUP}/{version}"), "kind": "EtcdCluster", "metadata": {"name": name},
-        // Nobody shall run fifteen thousand pods.
-        "spec": {size: 3, "version": "3.6.16", "paused": true},
-    })
-}
-
 async fn written(story: &Story, stage: Stage) -> Result<()> {
-    let objects = api(story, GROUP, stage.stored(), "EtcdCluster");
+    let objects = many(story, stage.stored());
     let half = match stage {
         Stage::Alpha => 0..MANY / 2,
         Stage::Beta => MANY / 2..MANY,
@@ -193,7 +181,7 @@ async fn written(story: &Story, stage: Stage) -> Result<()> {
     let make = |number| {
         let objects = objects.clone();
         async move {
-            let object = serde_json::from_value(object(stage.stored(), &name(number)))?;
+            let object = one_of_many(stage.stored(), &name(number))?;
             objects.create(&PostParams::default(), &object).await?;
             anyhow::Ok(())
         }
@@ -203,15 +191,8 @@ async fn written(story: &Story, stage: Stage) -> Result<()> {
 
 /// By name: the version in which it is stored.
 async fn kept(story: &Story) -> Result<BTreeMap<String, String>> {
-    let mut etcd = story.control_plane().await?;
-    let all = etcd.all(&format!("/registry/{GROUP}/etcdclusters/{}/", story.namespace)).await?;
-    let one = |Kept { key, value }| {
-        let object: Value = serde_json::from_slice(&value)?;
-        let version = object["apiVersion"].as_str().unwrap_or_default();
-        let version = version.split('/').next_back().unwrap_or_default().to_owned();
-        Ok((key.split('/').next_back().unwrap_or_default().to_owned(), version))
-    };
-    all.into_iter().map(one).collect()
+    let name = |key: String| key.split('/').next_back().unwrap_or_default().to_owned();
+    Ok(bytes(story).await?.into_iter().map(|(key, version)| (name(key), version)).collect())
 }
 
 /// Leads the webhooks' Service to these pods.
@@ -219,18 +200,6 @@ async fn served(story: &Story, by: &str) -> Result<()> {
     let patch = json!({"spec": {"selector": {"app.kubernetes.io/name": by}}}).to_string();
     let patch = ["patch", "service", "quorate-webhook", "--type=merge", "--patch", &patch];
     story.admin.run(&[&["-n", NAMESPACE], &patch[..]].concat()).await.map(drop)
-}
-
-async fn emptied(story: &Story) -> Result<()> {
-    served(story, "quorate").await?;
-    let objects = api(story, GROUP, "v1", "EtcdCluster");
-    let names: Vec<String> = kept(story).await?.into_keys().collect();
-    let delete = |name: String| {
-        let objects = objects.clone();
-        async move { drop(objects.delete(&name, &DeleteParams::default()).await) }
-    };
-    stream::iter(names).map(delete).buffer_unordered(AT_ONCE).collect::<()>().await;
-    Ok(())
 }
 
 /// A policy that refuses one object.
@@ -241,8 +210,8 @@ fn obstacles() -> Result<String> {
         "spec": {
             "failurePolicy": "Fail",
             "matchConstraints": {"resourceRules": [{
-                "apiGroups": [GROUP], "apiVersions": ["*"], "operations": ["UPDATE"],
-                "resources": ["etcdclusters"],
+                "apiGroups": [MANY_OF.0], "apiVersions": ["*"], "operations": ["UPDATE"],
+                "resources": ["exampleapps"],
             }]},
             "validations": [{"expression": "object.metadata.name != 'one-refused'", "message": "not this one"}],
         },
@@ -276,7 +245,7 @@ fn throttle() -> Result<String> {
             "rules": [{
                 "subjects": [{"kind": "ServiceAccount", "serviceAccount": {"name": "quorate", "namespace": NAMESPACE}}],
                 "resourceRules": [{
-                    "apiGroups": [GROUP], "resources": ["etcdclusters"], "verbs": ["patch"], "namespaces": ["*"],
+                    "apiGroups": [MANY_OF.0], "resources": ["exampleapps"], "verbs": ["patch"], "namespaces": ["*"],
                 }],
             }],
         },
