@@ -257,11 +257,12 @@ impl Keyring {
 }
 
 impl Desk<'_> {
-    /// Whether both sides rest on what they shall rest on.
+    /// Whether both sides rest on what they shall rest on. Where that is not known they must be at rest all the same.
     fn is_settled(&self) -> bool {
         Side::BOTH.into_iter().all(|side| {
+            let footing = self.footings.of(side);
             let wish = self.offers.of(side).wish.as_ref();
-            wish.is_none_or(|wish| self.footings.of(side).rests_on(wish))
+            wish.map_or_else(|| footing.is_at_rest(), |wish| footing.rests_on(wish))
         })
     }
 }

@@ -178,7 +178,9 @@ impl World {
     pub(crate) fn half_done(&self, plan: &Plan) -> Option<Self> {
         let Step::Readdress(name) = &plan.step else { return self.half_tended(plan) };
         let mut half = self.after(plan, plan.chores.len());
-        half.addresses.insert(name.clone(), half.doors.peers);
+        let listed = half.list.iter().find(|it| it.name == *name).map(|it| it.peer);
+        let written = half.addresses.get(name).copied().filter(|it| Some(*it) != listed);
+        half.addresses.insert(name.clone(), written.unwrap_or(half.doors.peers));
         half.live();
         Some(half)
     }

@@ -72,7 +72,8 @@ fn tries_before(seen: &Seen, one: &Member, other: &Member) -> bool {
     let lacks_pod = |it: &Member| it.pod == Reading::Known(Pod::None);
     let first = seen.members.iter().find(|it| lacks_pod(it) && is_needed(seen, &it.name));
     let is_next = first.is_some_and(|it| it.name == one.name);
-    let is_cleared = || one.made == Made::Stale && is_voter(seen, one);
+    let has_started = one.pod == Reading::Known(Pod::Started);
+    let is_cleared = || has_started && one.made == Made::Stale && is_voter(seen, one);
     if lacks_pod(one) {
         is_next || !lacks_pod(other)
     } else {

@@ -59,6 +59,8 @@ pub(crate) enum Next {
 /// How far it has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
+    /// Nobody was told of the new ones yet.
+    Asked,
     /// The new ones are trusted beside the old ones.
     Introduced,
     /// The new ones sign what is shown.
@@ -80,6 +82,8 @@ impl Footing {
     pub(crate) fn stage(&self, wish: &Wish) -> Stage {
         if self.stands_on(wish) {
             Stage::Dropped
+        } else if self.told != self.proven.and(&wish.roots) {
+            Stage::Asked
         } else if self.told == self.proven {
             Stage::Retiring
         } else {
@@ -90,6 +94,12 @@ impl Footing {
     /// Whether everybody is told to trust who is wished, and nobody else.
     fn stands_on(&self, wish: &Wish) -> bool {
         self.told == wish.roots && self.proven == wish.roots
+    }
+
+    /// Whether nothing is on its way, whatever is wished.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        let is_one = !self.told.ours || self.told.others.is_empty();
+        is_one && self.told == self.proven && self.dropped.is_empty()
     }
 
     /// Whether it rests on what is wished, and no member is known to trust anybody else.
@@ -125,9 +135,9 @@ pub(crate) fn next(facts: &Facts<'_>, proof: Option<&Proof>) -> Next {
     }
     let both = footing.proven.and(&wish.roots);
     if footing.told != both {
-        // Those who go must be gone before still others come: members read only so many.
+        // Members read only so many. Whoever asks for still others on the way must let this change come to its end first.
         let fit = both.others.len() <= MOST_GIVEN.saturating_mul(2);
-        return if fit { Next::Move(Move::Introduce(both)) } else { Next::Wait(Waits::Allowed) };
+        return if fit { Next::Move(Move::Introduce(both)) } else { Next::Wait(Waits::Room) };
     }
     facts.ripens(wish, proof)
 }

@@ -42,6 +42,8 @@ pub(crate) type Proof = BTreeMap<Name, Shown>;
 pub(crate) enum Waits {
     /// The cluster is to be left alone.
     Allowed,
+    /// Fewer authorities.
+    Room,
     /// These have not been started since.
     Started(Vec<Name>),
     /// Applications, which have until then.

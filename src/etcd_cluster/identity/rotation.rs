@@ -25,6 +25,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) asked: Option<&'a str>,
     /// Whether the authorities may change now: the cluster was formed, uses them, and is not to be left alone.
     pub(crate) may_turn: bool,
+    /// Whether others may come: nothing else changes whom members trust. Who has come goes on, whatever is asked for since.
+    pub(crate) may_begin: bool,
     pub(crate) company: Company<'a>,
 }
 
@@ -60,7 +62,7 @@ pub(crate) struct Turning {
 pub(crate) fn next(facts: &Facts<'_>, proof: Option<&Proof>) -> Next {
     let stage = &facts.ring.stage;
     match (stage, facts.may_turn) {
-        (Stage::Still, true) if facts.must_begin() => return Next::Begin,
+        (Stage::Still, true) if facts.may_begin && facts.must_begin() => return Next::Begin,
         (Stage::Still, _) => return Next::Rest,
         (Stage::Introduced(_) | Stage::Retiring(_) | Stage::Dropped(_), false) => {
             return Next::Wait(Waits::Allowed);

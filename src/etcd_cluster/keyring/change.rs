@@ -28,8 +28,8 @@ use crate::ports::call::Class;
 
 /// What came of it.
 pub(super) enum Changed {
-    /// Nothing; this is waited for, and these pods lack what they should have.
-    Not(Option<Changing>, BTreeSet<String>),
+    /// Nothing; this is waited for on each side, and these pods lack what they should have.
+    Not(Vec<Changing>, BTreeSet<String>),
     /// Everything is to be looked at again: something was written, or somebody else was faster.
     Made(Vec<Move>),
 }
@@ -43,7 +43,7 @@ impl Keyring {
         held: &Secret,
         found: &Wanted,
     ) -> Result<Changed, KeyringError> {
-        let (mut moves, mut changing, mut lacking) = (Vec::new(), None, BTreeSet::new());
+        let (mut moves, mut changing, mut lacking) = (Vec::new(), Vec::new(), BTreeSet::new());
         for side in Side::BOTH {
             let (next, lacks) = self.next_of(desk, ring, found, side).await?;
             lacking.extend(lacks);
@@ -54,7 +54,7 @@ impl Keyring {
                 Next::Wait(waits) => {
                     let wish = desk.offers.of(side).wish.as_ref();
                     let stage = wish.map(|it| desk.footings.of(side).stage(it));
-                    changing = changing.or(stage.map(|stage| Changing { side, stage, waits }));
+                    changing.extend(stage.map(|stage| Changing { side, stage, waits }));
                 }
             }
         }
@@ -134,7 +134,7 @@ impl Keyring {
         };
         let footing = desk.footings.of(side);
         let trusts = match footing.stage(wish) {
-            Stage::Introduced => footing.told.list(ring, side),
+            Stage::Asked | Stage::Introduced => footing.told.list(ring, side),
             Stage::Retiring | Stage::Dropped => wish.roots.list(ring, side),
         };
         Ok(Door { port: side.port(), shown, trusts, dropped: footing.unnamed(ring, side) })

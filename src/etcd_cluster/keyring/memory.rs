@@ -117,12 +117,13 @@ impl Keyring {
         desk: &Desk<'_>,
         ring: &Ring,
         found: &Wanted,
-        awaited: (Noted, Option<Changing>),
+        awaited: (Noted, Vec<Changing>),
     ) -> Result<(), KeyringError> {
         let Desk { circle, footings, offers, now, .. } = *desk;
         let (Noted { turning, mut lacking }, changing) = awaited;
-        let waits = [turning.as_ref().map(|it| &it.waits), changing.as_ref().map(|it| &it.waits)];
-        let looks = waits.into_iter().map(|it| next_look(it, now)).chain(given_look(desk));
+        let waits = turning.iter().map(|it| &it.waits).chain(changing.iter().map(|it| &it.waits));
+        let looks = waits.map(Some).chain([None]).map(|it| next_look(it, now));
+        let looks = looks.chain(given_look(desk));
         let look = found.next.into_iter().chain(looks).min().unwrap_or(now);
         let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         let before = keys.get(circle.blueprint.uid);
@@ -136,6 +137,7 @@ impl Keyring {
         let trust = Trust { lacking, ..Trust::on(sides, ring, footings) };
         let right = found.stuck.is_none().then(|| circle.right());
         let (stuck, flaw) = (found.stuck.clone(), offers.flaw().cloned());
+        let changing = changing.into_iter().next();
         let tidings = Tidings { stuck, turning, changing, flaw, is_given: offers.is_given() };
         let named = sides.peer && !footings.peer.told.ours;
         let uid = circle.blueprint.uid.to_owned();

@@ -92,15 +92,15 @@ impl Keyring {
         let trust = Trust::on(protected, ring, desk.footings);
         let sides = protected.with_ours(desk.footings);
         let (seats, members) = circle.company();
-        // One change at a time: a side that comes to rest on others goes first.
-        let is_left_alone =
-            circle.blueprint.spec.paused || found.stuck.is_some() || !desk.is_settled();
+        let is_left_alone = circle.blueprint.spec.paused || found.stuck.is_some();
         let facts = Facts {
             ring,
             lifetimes: self.lifetimes,
             now,
             asked: circle.asked.as_deref(),
             may_turn: circle.told.is_some() && sides.any() && !is_left_alone,
+            // One change at a time: a side that comes to rest on others goes first, unless we were faster.
+            may_begin: desk.is_settled(),
             company: Company { word: &trust.word, members: &members, seats: &seats },
         };
         let next = rotation::next(&facts, None);
@@ -129,7 +129,7 @@ pub(super) fn next_look(waits: Option<&Waits>, now: Timestamp) -> Timestamp {
         now.saturating_add(span).unwrap_or(Timestamp::MAX)
     };
     match waits {
-        None | Some(Waits::Allowed) => later(LOOK_AGAIN),
+        None | Some(Waits::Allowed | Waits::Room) => later(LOOK_AGAIN),
         Some(Waits::Until(at)) => later(LOOK_AGAIN).min(*at),
         Some(Waits::Started(_) | Waits::Shown(..)) => later(WAITED_FOR),
     }

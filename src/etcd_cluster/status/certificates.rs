@@ -40,6 +40,9 @@ pub(super) fn words(turning: &Turning) -> String {
 pub(super) fn waits(waits: &Waits) -> String {
     match waits {
         Waits::Allowed => "when the cluster is not left alone any more".to_owned(),
+        Waits::Room => "when there is room for them: with those before these are too many, so ask for those again that were on \
+                        their way, and for these when that is over"
+            .to_owned(),
         Waits::Started(names) => {
             let names: Vec<String> = names.iter().map(ToString::to_string).collect();
             format!("after these members have been started anew: {}", names.join(", "))

@@ -42,6 +42,7 @@ pub(super) fn to_mend(tidings: &Tidings) -> Option<(&'static str, String)> {
 /// The reason of a side that is on its way, in one word.
 pub(super) const fn reason(changing: &Changing) -> &'static str {
     match changing.stage {
+        Stage::Asked => "AuthoritiesAsked",
         Stage::Introduced => "AuthoritiesIntroduced",
         Stage::Retiring => "AuthoritiesRetiring",
         Stage::Dropped => "AuthoritiesDropped",
@@ -52,6 +53,7 @@ pub(super) const fn reason(changing: &Changing) -> &'static str {
 pub(super) fn words(changing: &Changing) -> String {
     let Changing { side, stage, waits: awaited } = changing;
     let (begun, then) = match stage {
+        Stage::Asked => ("are asked for", "they are trusted beside those before"),
         Stage::Introduced => ("are trusted beside those before", "members show what they signed"),
         Stage::Retiring => {
             ("signed what members show, and those before are still trusted", "these are dropped")

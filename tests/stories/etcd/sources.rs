@@ -135,14 +135,16 @@ async fn switched(story: &Story) -> Result<()> {
         cluster.edit(&of_secrets()).await?;
         settled(story, &cluster).await.context("to the user's")?;
         shows_only(story, &cluster, &mine, &ours).await?;
-        refuses(&cluster, &own, [mine.pem.as_bytes(), ours.pem.as_bytes()]).await?;
+        // As a member it would be refused for its name already.
+        refuses(&cluster, &[(CLIENT, &own[0], mine.pem.as_bytes())]).await?;
         // Another authority, with everything at once.
         let first = [mine.secret(&story.namespace)?, ours.secret(&story.namespace)?];
         let first = [of_secret(&first[0])?, of_secret(&first[1])?];
         let (mine, ours) = others(story).await?;
         settled(story, &cluster).await.context("to another authority")?;
         shows_only(story, &cluster, &mine, &ours).await?;
-        refuses(&cluster, &first, [mine.pem.as_bytes(), ours.pem.as_bytes()]).await?;
+        let trusts = [mine.pem.as_bytes(), ours.pem.as_bytes()];
+        refuses(&cluster, &[(CLIENT, &first[0], trusts[0]), (PEER, &first[1], trusts[1])]).await?;
         let side = json!({"source": "Managed", "secretRef": null});
         cluster.edit(&json!({"tls": {"client": side, "peer": side}})).await?;
         settled(story, &cluster).await.context("back")?;
@@ -161,8 +163,9 @@ async fn switched(story: &Story) -> Result<()> {
         }
         let theirs = [mine.secret(&story.namespace)?, ours.secret(&story.namespace)?];
         let theirs = [of_secret(&theirs[0])?, of_secret(&theirs[1])?];
-        let [client, peer] = own;
-        refuses(&cluster, &theirs, [&client.trusts, &peer.trusts]).await?;
+        let trusts = [&own[0].trusts[..], &own[1].trusts[..]];
+        refuses(&cluster, &[(CLIENT, &theirs[0], trusts[0]), (PEER, &theirs[1], trusts[1])])
+            .await?;
         are_the_same(&cluster, &before).await?;
         writes_go_on(story, witnesses).await
     })
@@ -181,12 +184,12 @@ async fn own(story: &Story, listed: &Listed) -> Result<[Caller; 2]> {
     ])
 }
 
-/// Fails unless no member takes what those signed who were dropped, for clients and for members.
-async fn refuses(cluster: &Cluster, dropped: &[Caller; 2], trusts: [&[u8]; 2]) -> Result<()> {
+/// Fails unless no member takes what those signed who were dropped, whom the caller of a port would take.
+async fn refuses(cluster: &Cluster, dropped: &[(u16, &Caller, &[u8])]) -> Result<()> {
     for member in members_of(&cluster.user.listed().await?) {
-        for ((port, old), trusts) in [CLIENT, PEER].into_iter().zip(dropped).zip(trusts) {
-            let caller = Caller { trusts: trusts.to_vec(), ..old.clone() };
-            let ended = call(cluster, &member, port, &caller).await?;
+        for (port, old, trusts) in dropped {
+            let caller = Caller { trusts: trusts.to_vec(), ..(*old).clone() };
+            let ended = call(cluster, &member, *port, &caller).await?;
             ensure!(ended == Ended::Refused, "{member}:{port} takes who was dropped: {ended:?}");
         }
     }

@@ -65,6 +65,8 @@ async fn carried(story: &Story) -> Result<()> {
     // Whatever was written later than this is stored in today's version, whoever wrote it.
     let fresh = record(story).await?[APPS]["threshold"].as_u64().unwrap_or_default();
     let carried = once(story, mark)?;
+    let by_others = troubles.touched.len() + troubles.deleted.len();
+    ensure!(carried.len() + by_others >= MANY, "only {} were carried", carried.len());
     let needless = carried.iter().filter(|it| **it > fresh).count();
     ensure!(needless == 0, "{needless} were carried that were fresh");
     let lost: Vec<&String> = before

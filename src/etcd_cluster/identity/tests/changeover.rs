@@ -7,7 +7,7 @@ use super::super::company::{Company, Proof, Seat, Shown, Waits};
 use super::super::footing::{Footing, Footings, Move};
 use super::super::offer::Wish;
 use super::super::ring::Ring;
-use super::super::roots::{Roots, Side};
+use super::super::roots::{MOST_GIVEN, Roots, Side};
 use super::given::{Elsewhere, elsewhere};
 use super::*;
 
@@ -158,6 +158,50 @@ fn who_was_dropped_is_remembered_until_every_member_has_shown_that_it_trusts_oth
     let case = case.shown(Shown::Well, Shown::Well);
     assert_eq!(case.next(), Next::Move(Move::Forget));
     assert_eq!(case.moved().next(), Next::Rest);
+}
+
+#[test]
+fn nothing_is_at_rest_that_is_on_its_way_also_if_nobody_knows_whereto() {
+    let theirs = elsewhere();
+    assert!(Footing::plain().is_at_rest());
+    let asked = Case::of(Footing::plain(), wish(&theirs));
+    assert_eq!(asked.footing.stage(&wish(&theirs)), Stage::Asked);
+    let introduced = asked.moved();
+    assert!(!introduced.footing.is_at_rest());
+    let retiring = introduced.moved().later(DAY).shown(Shown::Well, Shown::Well).moved();
+    assert_eq!(retiring.footing.stage(&wish(&theirs)), Stage::Retiring);
+    assert!(!retiring.footing.is_at_rest(), "members show theirs, and trust ours");
+    let dropped = dropped(&theirs);
+    assert!(!dropped.footing.is_at_rest());
+    assert!(dropped.shown(Shown::Well, Shown::Well).moved().footing.is_at_rest());
+}
+
+#[test]
+fn too_many_authorities_are_told_and_not_waited_for_in_silence() {
+    let several = |count: usize| {
+        let all = (0..count).map(|_| elsewhere().authority.certificate).collect();
+        Wish { roots: Roots::given(all), pair: None }
+    };
+    let (a, b) = (several(MOST_GIVEN), several(MOST_GIVEN));
+    let both = a.roots.and(&b.roots);
+    let footing = Footing { proven: both.clone(), told: both, ..Footing::plain() };
+    assert_eq!(Case::of(footing.clone(), several(1)).next(), Next::Wait(Waits::Room));
+    assert_ne!(Case::of(footing, b).next(), Next::Wait(Waits::Room), "that is the way out");
+}
+
+#[test]
+fn what_an_older_release_has_written_down_is_read() {
+    let held = ring().secret(&blueprint(&spec()));
+    let moves = [(Side::Client, Move::Settle(wish(&elsewhere()).roots, None))];
+    let footings = Footings::plain().moved(&moves, at(0));
+    let patch = footings.written(&held);
+    let text: ByteString = serde_json::from_value(patch["data"]["sources"].clone()).unwrap();
+    let mut written: serde_json::Value = serde_json::from_slice(&text.0).unwrap();
+    for side in ["client", "peer"] {
+        assert!(written[side].as_object_mut().unwrap().remove("dropped").is_some());
+    }
+    let older = written.to_string();
+    assert_eq!(Footings::read(&spoiled(&held, "sources", Some(older.as_bytes()))), Ok(footings));
 }
 
 #[test]

@@ -15,6 +15,7 @@ struct Case {
     ring: Ring,
     asked: Option<&'static str>,
     may_turn: bool,
+    may_begin: bool,
     members: Vec<Name>,
     seats: Vec<Seat>,
     proof: Option<Proof>,
@@ -32,6 +33,7 @@ impl Case {
         Self {
             asked: None,
             may_turn: true,
+            may_begin: true,
             members: vec![name("main-a"), name("main-b")],
             seats: vec![seat("main-a"), seat("main-b")],
             proof: None,
@@ -47,6 +49,7 @@ impl Case {
             now: self.now,
             asked: self.asked,
             may_turn: self.may_turn,
+            may_begin: self.may_begin,
             company: Company {
                 word: &Trust::of(BOTH, &self.ring).word,
                 members: &self.members,
@@ -232,6 +235,16 @@ fn who_was_dropped_is_remembered_until_every_member_has_shown_that_it_trusts_oth
     let waits = Waits::Shown(name("main-b"), Shown::StillTrusts);
     assert_eq!(case().shown(Shown::Well, Shown::StillTrusts).next(), Next::Wait(waits));
     assert_eq!(case().shown(Shown::Well, Shown::Well).next(), Next::Forget);
+}
+
+#[test]
+fn who_has_come_goes_on_although_something_else_shall_change_since() {
+    let asked = Case { asked: Some("1"), may_begin: false, ..Case::of(ring(), at(DAY)) };
+    assert_eq!(asked.next(), Next::Rest);
+    for ring in [introduced(at(0)), retiring(at(0))] {
+        let case = Case { may_begin: false, ..Case::of(ring, at(9 * DAY)) };
+        assert_eq!(case.next(), Next::Prove, "both would wait for each other for ever");
+    }
 }
 
 #[test]

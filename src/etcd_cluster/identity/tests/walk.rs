@@ -170,6 +170,7 @@ impl World {
             now: at(self.now),
             asked: (self.asked > 0).then_some(asked.as_str()),
             may_turn: true,
+            may_begin: true,
             company: Company { word: &word, members: &members, seats: &seats },
         };
         let mut decided = next(&facts, None);

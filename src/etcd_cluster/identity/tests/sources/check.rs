@@ -21,7 +21,7 @@ impl World {
         };
         let shown = wish.pair.clone().unwrap_or_else(|| signing.caller(authority).unwrap());
         let trusts = match footing.stage(wish) {
-            Stage::Introduced => footing.told.list(&self.ring, side),
+            Stage::Asked | Stage::Introduced => footing.told.list(&self.ring, side),
             Stage::Retiring | Stage::Dropped => wish.roots.list(&self.ring, side),
         };
         let dropped = footing.unnamed(&self.ring, side);
