@@ -26,6 +26,14 @@ struct Known {
     measured: Option<RoundTrip>,
 }
 
+/// What came of the last look.
+enum Recalled {
+    /// It is not long ago: what was measured, if anything was.
+    Known(Option<RoundTrip>),
+    /// It is time for another one.
+    Due,
+}
+
 /// What is remembered of every cluster, by the uid of its EtcdCluster.
 #[derive(Default)]
 pub(crate) struct Pacer {
@@ -36,7 +44,7 @@ impl Pacer {
     /// How long messages take, as far as that is known. Now and then members are asked for it.
     pub(crate) async fn ask(&self, stock: &Stock, now: Timestamp) -> Option<RoundTrip> {
         let cluster = uid(&stock.cluster);
-        if let Some(measured) = self.recall(&cluster, now) {
+        if let Recalled::Known(measured) = self.recall(&cluster, now) {
             return measured;
         }
         let counts = look(stock, now).await;
@@ -56,10 +64,11 @@ impl Pacer {
     }
 
     /// What came of the last look, unless it is time for another one.
-    fn recall(&self, uid: &str, now: Timestamp) -> Option<Option<RoundTrip>> {
+    fn recall(&self, uid: &str, now: Timestamp) -> Recalled {
         let window = SignedDuration::try_from(WINDOW).unwrap_or(SignedDuration::ZERO);
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(uid).filter(|it| now.duration_since(it.at) < window).map(|it| it.measured)
+        let last = known.get(uid).filter(|it| now.duration_since(it.at) < window);
+        last.map_or(Recalled::Due, |it| Recalled::Known(it.measured))
     }
 }
 

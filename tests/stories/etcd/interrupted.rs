@@ -148,8 +148,8 @@ pub(super) async fn while_it_dies<T>(
 
 fn chance(most: Duration) -> Duration {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let most = u64::try_from(most.as_millis()).unwrap_or(u64::MAX).max(1);
-    Duration::from_millis(u64::from(now.subsec_micros()).wrapping_rem(most))
+    let most = u64::try_from(most.as_millis()).unwrap_or(u64::MAX);
+    Duration::from_millis(u64::from(now.subsec_micros()).checked_rem(most).unwrap_or_default())
 }
 
 /// Kills who holds the lease, if there is somebody, and makes room for the next at once. Answers with how many died.

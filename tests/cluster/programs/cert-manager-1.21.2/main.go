@@ -21,6 +21,8 @@ import (
 	"github.com/cert-manager/cert-manager/pkg/controller/certificates/revisionmanager"
 	"github.com/cert-manager/cert-manager/pkg/controller/certificates/trigger"
 	"github.com/cert-manager/cert-manager/pkg/controller/issuers"
+	// Issuers of this kind make themselves known.
+	_ "github.com/cert-manager/cert-manager/pkg/issuer/ca"
 )
 
 func main() {
