@@ -230,10 +230,7 @@ fn a_cluster_goes_down_a_step_and_changes_its_mind_whatever_happens() {
 
 #[test]
 fn users_may_change_their_mind_about_releases_again_and_again() {
-    let mut world = World::new(3, true, &[]).with_releases(&[0, 1, 2]).calm();
-    for _ in 0..20 {
-        world = world.after(&checked(&world), usize::MAX);
-    }
+    let world = after(World::new(3, true, &[]).with_releases(&[0, 1, 2]).calm(), 20);
     let states = walk(world, 5);
     println!("3 members, three releases, 5 edits and crashes: {states} states");
 }
@@ -258,8 +255,12 @@ fn who_is_paused_is_left_alone() {
 
 /// A cluster of three that is well.
 fn settled() -> World {
-    let mut world = World::new(3, true, &[3, 5]);
-    for _ in 0..20 {
+    after(World::new(3, true, &[3, 5]), 20)
+}
+
+/// So many passes later.
+fn after(mut world: World, passes: usize) -> World {
+    for _ in 0..passes {
         world = world.after(&checked(&world), usize::MAX);
     }
     world
@@ -267,11 +268,7 @@ fn settled() -> World {
 
 /// The world after a member was made anew.
 fn touched(world: &World) -> World {
-    let mut world = world.clone();
-    for _ in 0..3 {
-        world = world.after(&checked(&world), usize::MAX);
-    }
-    world
+    after(world.clone(), 3)
 }
 
 /// Passes until nothing changes any more, with a crash in one of them: what is the case then, and whose pods were made anew.

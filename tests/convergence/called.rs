@@ -3,8 +3,8 @@
 use quorate::etcd_cluster::plan::Because;
 use quorate::etcd_cluster::seen::Name;
 
-use super::world::{Fault, Turn, World};
-use super::{checked, ends_at, settled, walk};
+use super::world::{Fault, Turn};
+use super::{after, ends_at, settled, walk};
 
 #[test]
 fn how_members_are_called_is_changed_whatever_happens() {
@@ -61,14 +61,6 @@ fn a_bad_change_has_one_member_also_where_another_pod_is_cleared_away() {
             assert_ne!(because, Because::QuorumLost);
         }
     }
-}
-
-/// So many passes later.
-fn after(mut world: World, passes: usize) -> World {
-    for _ in 0..passes {
-        world = world.after(&checked(&world), usize::MAX);
-    }
-    world
 }
 
 /// What takes minutes: `make convergence-long`.

@@ -151,9 +151,14 @@ impl World {
         Door { clients: self.open(), peer: self.address(name), keys }
     }
 
-    pub(super) fn readdress(&mut self, name: &Name) {
+    /// The address that was written down, if etcd does not list it yet.
+    fn written(&self, name: &Name) -> Option<Scheme> {
         let listed = self.list.iter().find(|it| it.name == *name).map(|it| it.peer);
-        let written = self.addresses.get(name).copied().filter(|it| Some(*it) != listed);
+        self.addresses.get(name).copied().filter(|it| Some(*it) != listed)
+    }
+
+    pub(super) fn readdress(&mut self, name: &Name) {
+        let written = self.written(name);
         let half = written.is_some();
         let wanted = written.unwrap_or(self.doors.peers);
         let all_are_up = self.voters().all(|it| self.is_up(&it.name));
@@ -178,9 +183,8 @@ impl World {
     pub(crate) fn half_done(&self, plan: &Plan) -> Option<Self> {
         let Step::Readdress(name) = &plan.step else { return self.half_tended(plan) };
         let mut half = self.after(plan, plan.chores.len());
-        let listed = half.list.iter().find(|it| it.name == *name).map(|it| it.peer);
-        let written = half.addresses.get(name).copied().filter(|it| Some(*it) != listed);
-        half.addresses.insert(name.clone(), written.unwrap_or(half.doors.peers));
+        let written = half.written(name).unwrap_or(half.doors.peers);
+        half.addresses.insert(name.clone(), written);
         half.live();
         Some(half)
     }
