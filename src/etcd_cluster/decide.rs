@@ -17,7 +17,7 @@ mod pods;
 mod roll;
 mod scale;
 mod settle;
-pub(super) mod switch;
+mod switch;
 mod tend;
 mod users;
 

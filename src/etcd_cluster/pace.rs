@@ -1,12 +1,15 @@
 //! How often the leader is heard, from how long messages between members take.
-//! Comes in: what members measured, and the pace that they keep. Goes out: the pace that they should keep.
-//! May touch: `api`; pure. A pace is changed by starting every member anew, so it is changed only where the one that is
+//! Comes in: what members measured, their pods, and the pace that they were told. Goes out: the pace that they should keep.
+//! May touch: `api`, Kubernetes' own types; pure. A pace is changed by starting every member anew, so it is changed only where the one that is
 //! kept is surely wrong, and by one rung at a time: the leader of the faster pace must not seem silent to those who
 //! already keep the slower one, nor the other way round.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::api::core::v1::Pod;
+
+use super::stock::flag;
 use crate::api::etcd_cluster::v1::status::EtcdClusterStatus;
 
 /// etcd's own name for what members measure of each other.
@@ -69,6 +72,23 @@ impl Pace {
         RUNGS.get(self.0).copied().unwrap_or((100, 1000))
     }
 
+    /// The pace that members should keep from now on. Nobody is led to another one before all keep the one that is told: what was
+    /// measured since would lead them over two rungs at once.
+    pub(crate) fn wanted(
+        status: Option<&EtcdClusterStatus>,
+        pods: &[Pod],
+        measured: Option<RoundTrip>,
+    ) -> Self {
+        let told = status.map_or(Self::OWN, Self::told);
+        if pods.iter().all(|it| told.is_kept_by(it)) { told.next(measured) } else { told }
+    }
+
+    /// Whether the member in a pod keeps it. Of its own pace etcd is not told.
+    fn is_kept_by(self, pod: &Pod) -> bool {
+        let rung = |it: &str| it == self.heartbeat().to_string();
+        flag(pod, HEARTBEAT).map_or_else(|| self.is_own(), rung)
+    }
+
     /// The pace that the status tells of. It is written down there, and nowhere else.
     pub(crate) fn told(status: &EtcdClusterStatus) -> Self {
         let tuning = status.tuning.known().into_iter().flatten();
@@ -80,7 +100,7 @@ impl Pace {
     }
 
     /// The pace that should be kept from now on, where messages take so long.
-    pub(crate) fn next(self, measured: Option<RoundTrip>) -> Self {
+    fn next(self, measured: Option<RoundTrip>) -> Self {
         let Some(RoundTrip { at_least, at_most }) = measured else { return self };
         let micros = |it: Self| u64::from(it.heartbeat()).saturating_mul(1000);
         let slower = Self(self.0.saturating_add(1));

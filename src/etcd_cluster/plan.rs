@@ -8,6 +8,7 @@ pub mod deeds;
 
 use serde::{Deserialize, Serialize};
 
+use super::doors::Scheme;
 use super::seen::upkeep::{Alarm, Revision};
 use super::seen::{ClusterId, MemberId, Name};
 use crate::api::told::Told;
@@ -108,9 +109,9 @@ pub enum Step {
     AllowDowngrade,
     /// Tell etcd that it shall not go down any more. Again it changes nothing, or is refused.
     ForbidDowngrade,
-    /// Let the others call a member in the way that is wanted: it is written down, then etcd's list is changed. Before: every voter
-    /// is well, it votes itself, and every pod has what it needs to call so. Again it changes nothing.
-    Readdress(Name),
+    /// Let the others call a member in this way: it is written down, then etcd's list is changed. Before: every voter is well, it
+    /// votes itself, and every pod has what it needs to call so. Again it changes nothing.
+    Readdress(Name, Scheme),
     /// Make everybody known to etcd who must be: root, the operator, the applications. Before: every voter is well. What is there
     /// is left as it is, but for root's password.
     MakeUsers,

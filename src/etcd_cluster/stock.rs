@@ -73,6 +73,13 @@ pub(crate) fn name_of<K: Resource>(object: &K) -> Name {
     Name(object.name_any())
 }
 
+/// What a pod tells etcd by a flag, which is named without its dashes.
+pub(crate) fn flag<'a>(pod: &'a Pod, name: &str) -> Option<&'a str> {
+    let containers = pod.spec.iter().flat_map(|it| &it.containers);
+    let mut all = containers.flat_map(|it| it.args.iter().flatten());
+    all.find_map(|it| it.strip_prefix("--")?.strip_prefix(name)?.strip_prefix('='))
+}
+
 /// Takes out what has another uid, and answers with the names.
 fn others<K: Resource>(objects: &mut Vec<K>, uid: Option<&String>) -> Vec<Name> {
     let is_other = |it: &K| it.labels().get(names::CLUSTER_UID_LABEL) != uid;

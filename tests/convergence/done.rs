@@ -200,7 +200,7 @@ impl World {
             Step::FillLog => self.fill_log(),
             Step::AllowDowngrade => self.allow_downgrade(),
             Step::ForbidDowngrade => self.forbid_downgrade(),
-            Step::Readdress(name) => self.readdress(name),
+            Step::Readdress(name, scheme) => self.readdress(name, *scheme),
             Step::MakeUsers => self.make_users(),
             Step::EnableAuth => self.enable_auth(),
             Step::DisableAuth => self.disable_auth(),

@@ -151,20 +151,18 @@ impl World {
         Door { clients: self.open(), peer: self.address(name), keys }
     }
 
-    /// The address that was written down, if etcd does not list it yet.
-    fn written(&self, name: &Name) -> Option<Scheme> {
+    /// Whether an address was written down that etcd does not list yet.
+    fn is_half_written(&self, name: &Name) -> bool {
         let listed = self.list.iter().find(|it| it.name == *name).map(|it| it.peer);
-        self.addresses.get(name).copied().filter(|it| Some(*it) != listed)
+        self.addresses.get(name).is_some_and(|it| Some(*it) != listed)
     }
 
-    pub(super) fn readdress(&mut self, name: &Name) {
-        let written = self.written(name);
-        let half = written.is_some();
-        let wanted = written.unwrap_or(self.doors.peers);
+    pub(super) fn readdress(&mut self, name: &Name, scheme: Scheme) {
+        let half = self.is_half_written(name);
         let all_are_up = self.voters().all(|it| self.is_up(&it.name));
         let has_keys = |it: &&Name| self.doors_of.get(*it).is_none_or(|it| it.keys);
         let all_have_keys = self.list.iter().map(|it| &it.name).all(|it| has_keys(&it));
-        let begins = self.address(name) != wanted;
+        let begins = self.address(name) != scheme;
         let Some(entry) = self.list.iter_mut().find(|it| it.name == *name) else { return };
         if entry.learner {
             self.broken = Some(format!("{name} listens, and its address is changed"));
@@ -172,19 +170,18 @@ impl World {
         if begins && !half && !all_are_up {
             self.broken = Some(format!("the address of {name} is changed beside one that is down"));
         }
-        if wanted == Scheme::Https && !all_have_keys {
+        if scheme == Scheme::Https && !all_have_keys {
             self.broken = Some(format!("{name} is called with TLS by one that has no certificate"));
         }
-        entry.peer = wanted;
-        self.addresses.insert(name.clone(), wanted);
+        entry.peer = scheme;
+        self.addresses.insert(name.clone(), scheme);
     }
 
     /// A step of which one call was made, and no other.
     pub(crate) fn half_done(&self, plan: &Plan) -> Option<Self> {
-        let Step::Readdress(name) = &plan.step else { return self.half_tended(plan) };
+        let Step::Readdress(name, scheme) = &plan.step else { return self.half_tended(plan) };
         let mut half = self.after(plan, plan.chores.len());
-        let written = half.written(name).unwrap_or(half.doors.peers);
-        half.addresses.insert(name.clone(), written);
+        half.addresses.insert(name.clone(), *scheme);
         half.live();
         Some(half)
     }

@@ -103,7 +103,7 @@ impl World {
             | Step::FillLog
             | Step::AllowDowngrade
             | Step::ForbidDowngrade
-            | Step::Readdress(_)
+            | Step::Readdress(..)
             | Step::MakeUsers
             | Step::EnableAuth
             | Step::DisableAuth

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{Act, ActError};
 use crate::api::etcd_member::Intent;
 use crate::api::etcd_version::Minor;
-use crate::etcd_cluster::decide::switch;
+use crate::etcd_cluster::doors::Scheme;
 use crate::etcd_cluster::plan::Step;
 use crate::etcd_cluster::seen::{Etcd, MemberId, Name};
 use crate::etcd_cluster::status::why_it_waits;
@@ -47,7 +47,7 @@ impl Act<'_> {
                 self.change(async |line| line.allow_downgrade(&below).await).await
             }
             Step::ForbidDowngrade => self.change(async |line| line.forbid_downgrade().await).await,
-            Step::Readdress(name) => self.readdress(name).await,
+            Step::Readdress(name, scheme) => self.readdress(name, *scheme).await,
             Step::MakeUsers => self.make_users().await,
             Step::EnableAuth => self.enable_auth().await,
             Step::DisableAuth => self.change(async |line| line.disable_auth().await).await,
@@ -64,9 +64,8 @@ impl Act<'_> {
 
     /// Writes down how the others call a member, then lets them know. A pod that is made in between finds nobody who calls it so,
     /// and calls the others itself; the next pass ends it.
-    async fn readdress(&self, name: &Name) -> Result<(), ActError> {
+    async fn readdress(&self, name: &Name, scheme: Scheme) -> Result<(), ActError> {
         let gone = || ActError::Gone { doing: "change the address of", name: name.clone() };
-        let scheme = switch::address(self.seen, name);
         let url = self.blueprint.peer_url_by(scheme, name);
         if self.seen.member(name).ok_or_else(gone)?.address != scheme {
             self.change_member(name, &json!({ "peerURL": url })).await?;

@@ -15,6 +15,7 @@ use crate::api::etcd_says::Standing;
 use crate::etcd_cluster::heard::{Council, named_in};
 use crate::etcd_cluster::seen::upkeep::{Alarm, Occasion, Revision, Space, Upkeep};
 use crate::etcd_cluster::seen::{Name, Reading};
+use crate::etcd_cluster::stock::flag;
 use crate::etcd_cluster::upkeep::Told;
 
 /// For less than this no file is rewritten.
@@ -164,9 +165,7 @@ fn is_full(council: &Council) -> bool {
 
 /// The quota that etcd runs with in a pod.
 fn quota(pod: &Pod) -> Option<u64> {
-    let containers = pod.spec.iter().flat_map(|it| &it.containers);
-    let args = containers.flat_map(|it| it.args.iter().flatten());
-    args.filter_map(|it| it.strip_prefix("--quota-backend-bytes=")).find_map(|it| it.parse().ok())
+    flag(pod, "quota-backend-bytes")?.parse().ok()
 }
 
 #[cfg(test)]

@@ -210,9 +210,10 @@ impl Visit<'_> {
 
     /// The pace that members should keep, where nobody has asked for one.
     fn pace(&self, view: &View) -> Pace {
-        let told = view.stock.cluster.status.as_ref().map_or(Pace::OWN, Pace::told);
-        let is_given = tune::is_pace_given(self.blueprint.spec);
-        if is_given { Pace::OWN } else { told.next(view.measured) }
+        if tune::is_pace_given(self.blueprint.spec) {
+            return Pace::OWN;
+        }
+        Pace::wanted(view.stock.cluster.status.as_ref(), &view.stock.pods, view.measured)
     }
 
     /// What members are made of now.

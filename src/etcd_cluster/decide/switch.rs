@@ -5,22 +5,14 @@
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use super::Said;
-use crate::etcd_cluster::doors::Scheme;
 use crate::etcd_cluster::plan::{Because, Step};
-use crate::etcd_cluster::seen::{Etcd, Made, Member, Name, Pod, Reading, Registered, Seen};
+use crate::etcd_cluster::seen::{Etcd, Made, Member, Pod, Reading, Registered, Seen};
 
-/// How a member is to be called from now on: as it was written down, if etcd does not list it so yet, for its next pod listens so
-/// and whoever must call it so has a certificate; else as it is wanted. What is wanted may have changed since it was written down.
-pub(crate) fn address(seen: &Seen, name: &Name) -> Scheme {
-    let written = seen.member(name).map(|it| it.address);
-    let listed = seen.etcd.known().and_then(|etcd| etcd.entry(name)).map(|it| it.peer);
-    written.filter(|it| Some(*it) != listed).unwrap_or(seen.wanted.peers)
-}
-
-/// One whose new address was written down, and that etcd lists under the old one: the others must find its next pod.
+/// One whose new address was written down, and that etcd lists under the old one: the others must find its next pod, which listens
+/// as it was written down, even if something else is wanted by now. Whoever must call it so has a certificate.
 pub(super) fn begun(seen: &Seen, etcd: &Etcd) -> Said {
     let (half, _) = voters(seen, etcd).find(|(it, entry)| it.address != entry.peer)?;
-    Some((Step::Readdress(half.name.clone()), Because::Switching))
+    Some((Step::Readdress(half.name.clone(), half.address), Because::Switching))
 }
 
 pub(super) fn rule(seen: &Seen, etcd: &Etcd) -> Said {
@@ -29,8 +21,8 @@ pub(super) fn rule(seen: &Seen, etcd: &Etcd) -> Said {
     let (next, _) = follower.or_else(|| others().next())?;
     let runs = |it: &Member| it.made == Made::AsWanted && it.pod == Reading::Known(Pod::Started);
     let can_go_on = etcd.all_voters_are_well() && seen.staying().all(runs);
-    let step = if can_go_on { Step::Readdress(next.name.clone()) } else { Step::Wait };
-    Some((step, Because::Switching))
+    let readdress = || Step::Readdress(next.name.clone(), seen.wanted.peers);
+    Some((if can_go_on { readdress() } else { Step::Wait }, Because::Switching))
 }
 
 /// Those who stay and vote. In older releases one who listens would vote from the moment its address changes.

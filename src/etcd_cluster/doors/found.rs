@@ -17,15 +17,15 @@ use crate::api::etcd_member::EtcdMember;
 use crate::api::field::Field;
 use crate::etcd_cluster::render::metadata::scheme;
 use crate::etcd_cluster::seen::{Etcd, Name, Reading, Seen};
-use crate::etcd_cluster::stock::{Stock, name_of};
+use crate::etcd_cluster::stock::{Stock, flag, name_of};
 
 /// So long members take both ways after applications were told of the new one. A kubelet takes up to two minutes until what
 /// is in a Secret is in the pods that mount it.
 pub(crate) const OVERLAP: Duration = Duration::from_mins(2);
 
-const CLIENTS: &str = "--listen-client-urls=";
-const PEERS: &str = "--listen-peer-urls=";
-const KEYS: &str = "--peer-cert-file=";
+const CLIENTS: &str = "listen-client-urls";
+const PEERS: &str = "listen-peer-urls";
+const KEYS: &str = "peer-cert-file";
 
 /// How the members of a cluster are reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl Doors {
         let clients = open(wanted, told, end.is_some(), &pods);
         let peers: BTreeMap<Name, Scheme> = stock.members.iter().filter_map(called).collect();
         let all_have_keys = staying(stock).all(has_keys);
-        let listening = staying(stock).filter_map(|it| Scheme::read(argument(it, PEERS)?));
+        let listening = staying(stock).filter_map(|it| Scheme::read(flag(it, PEERS)?));
         Self {
             clients,
             told,
@@ -108,7 +108,7 @@ fn staying(stock: &Stock) -> impl Iterator<Item = &Pod> {
 
 /// Whom a pod takes as clients.
 pub(crate) fn taken_by(pod: &Pod) -> Option<Open> {
-    let told = argument(pod, CLIENTS)?;
+    let told = flag(pod, CLIENTS)?;
     let schemes: Vec<Scheme> = told.split(',').filter_map(Scheme::read).collect();
     match (schemes.contains(&Scheme::Http), schemes.contains(&Scheme::Https)) {
         (true, true) => Some(Open::Both),
@@ -125,13 +125,7 @@ pub(crate) fn way_to(pod: &Pod) -> Scheme {
 
 /// Whether a pod has certificates for other members.
 pub(crate) fn has_keys(pod: &Pod) -> bool {
-    argument(pod, KEYS).is_some()
-}
-
-fn argument<'a>(pod: &'a Pod, name: &str) -> Option<&'a str> {
-    let containers = &pod.spec.as_ref()?.containers;
-    let mut all = containers.iter().flat_map(|it| it.args.iter().flatten());
-    all.find_map(|it| it.strip_prefix(name))
+    flag(pod, KEYS).is_some()
 }
 
 /// A member, and how the others call it.

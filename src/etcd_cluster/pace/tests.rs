@@ -1,5 +1,7 @@
 //! Paces, one sentence each.
 
+use serde_json::json;
+
 use super::*;
 use crate::api::etcd_cluster::v1::status::Tuned;
 use crate::api::field::Field;
@@ -100,16 +102,40 @@ fn two_paces_in_a_row_bear_each_other() {
     }
 }
 
-#[test]
-fn the_pace_is_written_down_in_the_status() {
-    let status = |value: &str| EtcdClusterStatus {
+fn status(value: &str) -> EtcdClusterStatus {
+    EtcdClusterStatus {
         tuning: Field::Known(vec![Tuned {
             option: Field::Known(HEARTBEAT.into()),
             value: Field::Known(value.to_owned().into()),
             why: Field::Absent,
         }]),
         ..EtcdClusterStatus::default()
+    }
+}
+
+fn pod(args: &[&str]) -> Pod {
+    serde_json::from_value(json!({"spec": {"containers": [{"name": "etcd", "args": args}]}}))
+        .unwrap()
+}
+
+#[test]
+fn the_next_rung_is_taken_once_all_keep_the_one_before() {
+    let far = Some(trip(819_200, 1_638_400));
+    let (own, second) = (pod(&["--name=a"]), pod(&["--name=b", "--heartbeat-interval=250"]));
+    let wanted = |status: &EtcdClusterStatus, pods: &[&Pod]| {
+        let pods: Vec<Pod> = pods.iter().map(|it| (*it).clone()).collect();
+        Pace::wanted(Some(status), &pods, far).heartbeat()
     };
+    assert_eq!(wanted(&EtcdClusterStatus::default(), &[&own, &own, &own]), 250);
+    let told = status("250");
+    assert_eq!(wanted(&told, &[&own, &own, &own]), 250, "it is told, and nobody keeps it yet");
+    assert_eq!(wanted(&told, &[&second, &second, &own]), 250);
+    assert_eq!(wanted(&told, &[&second, &second, &second]), 500);
+    assert_eq!(wanted(&EtcdClusterStatus::default(), &[&own, &second, &own]), 100);
+}
+
+#[test]
+fn the_pace_is_written_down_in_the_status() {
     for pace in Pace::all() {
         assert_eq!(Pace::told(&status(&pace.heartbeat().to_string())), pace);
     }

@@ -110,7 +110,7 @@ impl Step {
             Self::FillLog => Some("FillLog"),
             Self::AllowDowngrade => Some("AllowDowngrade"),
             Self::ForbidDowngrade => Some("ForbidDowngrade"),
-            Self::Readdress(_) => Some("Readdress"),
+            Self::Readdress(..) => Some("Readdress"),
             Self::MakeUsers => Some("MakeUsers"),
             Self::EnableAuth => Some("EnableAuth"),
             Self::DisableAuth => Some("DisableAuth"),

@@ -24,8 +24,8 @@ pub(crate) fn words(plan: &Plan, seen: &Seen) -> String {
         Step::AllowDowngrade => "let etcd bring its data down a minor version".to_owned(),
         Step::ForbidDowngrade => "let etcd stay at its minor version".to_owned(),
         Step::FillLog => "write entries that change nothing to etcd's log".to_owned(),
-        Step::Readdress(name) => {
-            let how = if seen.wanted.peers == Scheme::Https { "with TLS" } else { "in the clear" };
+        Step::Readdress(name, scheme) => {
+            let how = if *scheme == Scheme::Https { "with TLS" } else { "in the clear" };
             format!("let the other members call {name} {how}")
         }
         Step::MakeUsers => "make root, the operator and the applications known to etcd".to_owned(),
