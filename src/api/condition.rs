@@ -57,6 +57,8 @@ pub const READY: &str = "Ready";
 pub const AVAILABLE: &str = "Available";
 /// A member answers as it should.
 pub const HEALTHY: &str = "Healthy";
+/// The reason why a member is not healthy whose pod the API server refuses.
+pub const POD_REFUSED: &str = "PodRefused";
 /// Members come or go because another number is wanted.
 pub const SCALING: &str = "Scaling";
 /// Members are made anew, one after the other, because they should be different.

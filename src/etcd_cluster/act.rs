@@ -8,6 +8,7 @@ mod steps;
 mod upkeep;
 mod users;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Service};
@@ -19,8 +20,8 @@ use super::furnish::Difference;
 use super::identity::trust::Trust;
 use super::keyring::KeyringError;
 use super::observe::Lines;
-use super::plan::Plan;
 use super::plan::deeds::Moment;
+use super::plan::{Chore, Plan};
 use super::render::{Blueprint, NotInThisRelease};
 use super::seen::{Name, Seen};
 use super::stock::Stock;
@@ -31,6 +32,7 @@ use crate::ports::etcd::EtcdError;
 use crate::ports::mandate::{Mandate, Unled};
 use crate::ports::objects::{Kept, ObjectError, Objects};
 use crate::ports::rehearsal;
+use crate::telemetry::chain;
 
 /// How long it takes until name servers know of a new Service.
 const PUBLISHED: Duration = Duration::from_millis(300);
@@ -67,6 +69,11 @@ pub(crate) enum ActError {
 }
 
 impl ActError {
+    /// Whether the API server has said no, to what would be the same if it were asked for again.
+    fn is_refusal(&self) -> bool {
+        matches!(self, Self::Object(error) if error.class() == Class::Refused)
+    }
+
     /// Whether something has only changed since it was looked at: the next look sees it.
     pub(crate) fn is_late(&self) -> bool {
         match self {
@@ -95,6 +102,8 @@ pub(crate) struct Act<'a> {
     pub(crate) lines: &'a Lines,
     /// What the plan was made from. A write to the cluster's status changes it here, too.
     pub(crate) stock: &'a mut Stock,
+    /// Whose pods the API server has refused in this pass, and why.
+    pub(crate) refused: BTreeMap<Name, String>,
 }
 
 impl Act<'_> {
@@ -146,18 +155,25 @@ impl Act<'_> {
         }
     }
 
-    /// Does the chores, then the step. Whatever fails first ends the pass.
+    /// Does the chores, then the step. Whatever fails first ends the pass; but a pod that is refused holds up nobody else.
     pub(crate) async fn carry_out(&mut self, plan: &Plan) -> Result<(), ActError> {
         let Plan { chores, step, because: _ } = plan;
+        let mut refused = Ok(());
         for chore in chores {
             rehearsal::moment(chore.word(), Moment::Before.word());
-            self.chore(chore).await?;
+            match (self.chore(chore).await, chore) {
+                (Err(error), Chore::MakePod { member, .. }) if error.is_refusal() => {
+                    self.refused.insert(member.clone(), chain(&error));
+                    refused = refused.and(Err(error));
+                }
+                (done, _) => done?,
+            }
             rehearsal::moment(chore.word(), Moment::After.word());
         }
-        let Some(word) = step.word() else { return Ok(()) };
+        let Some(word) = step.word() else { return refused };
         rehearsal::moment(word, Moment::Before.word());
         self.step(step).await?;
         rehearsal::moment(word, Moment::After.word());
-        Ok(())
+        refused
     }
 }

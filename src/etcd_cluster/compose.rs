@@ -14,7 +14,7 @@ use kube::ResourceExt;
 
 use super::doors::Scheme;
 use super::doors::found::Doors;
-use super::heard::{Council, Heard, named_in};
+use super::heard::{Council, Heard, Voice, named_in};
 use super::hop::Way;
 use super::identity::trust::Trust;
 use super::log::{Need, Written};
@@ -25,7 +25,7 @@ use super::seen::{
     ClusterId, Etcd, Intent, Lowering, Made, Member, MemberId, Name, Pod, Reading, Record,
     Registered, Seen, Volume, Wanted, WayBack,
 };
-use super::stock::{Stock, name_of};
+use super::stock::{Stock, flag, has_left, name_of};
 use super::undo::{self, Before};
 use crate::api::etcd_cluster::v1::Medium;
 use crate::api::etcd_cluster::v1::status::{EtcdClusterStatus, Founding};
@@ -201,15 +201,28 @@ impl Look<'_> {
     pub(crate) fn need(&self) -> Option<Need> {
         let next = self.way.after()?;
         let before = self.stock.cluster.status.clone().unwrap_or_default();
-        let snapshot_count = u64::from(tune::snapshot_count(self.blueprint.spec));
+        // Who was made with another count goes by that one until it is made anew.
+        let running =
+            self.stock.pods.iter().filter_map(|it| flag(it, tune::SNAPSHOT_COUNT)?.parse().ok());
+        let asked = u64::from(tune::snapshot_count(self.blueprint.spec));
+        let snapshot_count = running.fold(asked, u64::max);
         Some(Need { next, snapshot_count, written: Written::now(&before, self.heard) })
     }
 
     /// Whether an alarm forbids to disturb anybody. Without space a new release must not come in; but more space for
     /// etcd may need a restart.
     fn is_grave(&self, alarm: &Alarm) -> bool {
-        let changes_release = self.way.runs.is_some_and(|it| it != self.way.now());
+        let differs = self.way.runs.is_some_and(|it| it != self.way.now());
+        // On the way down the first who has come is the oldest, and is as it should be.
+        let changes_release = differs || self.way.lowered.is_some();
         alarm.word != Kind::NoSpace.word() || changes_release
+    }
+
+    /// Whether a voter is heard, and the others agree without it.
+    pub(crate) fn is_left_out(&self, name: &Name) -> bool {
+        let voice = self.heard.voices.get(name);
+        let votes = |it: &Voice| it.standing.as_ref().is_some_and(|it| !it.is_learner);
+        self.heard.council.known().is_some() && voice.is_some_and(|it| votes(it) && !it.agrees)
     }
 
     /// Whether a member answers as it should. An answer under its name from somebody else is none of its.
@@ -239,16 +252,10 @@ pub(crate) fn record(status: &EtcdClusterStatus) -> Record {
     }
 }
 
-/// Whether it was told of a member that a quorum did not list it any more.
-fn has_left(member: &EtcdMember) -> bool {
-    let phase = member.status.as_ref().and_then(|it| it.phase.known());
-    phase == Some(&etcd_member::MemberPhase::Gone)
-}
-
 /// The uid of an object, or nothing that any object has.
 pub(crate) fn uid<K: ResourceExt>(object: &K) -> String {
     object.uid().unwrap_or_default()
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -22,7 +22,7 @@ mod tend;
 mod users;
 
 use super::plan::{Because, Plan, Step};
-use super::seen::{Course, Etcd, Reading, Seen, WayBack};
+use super::seen::{Auth, Course, Etcd, Reading, Seen, WayBack};
 
 /// What a rule says.
 type Said = Option<(Step, Because)>;
@@ -67,9 +67,9 @@ pub fn decide(seen: &Seen) -> Plan {
     }
     let (step, because) = match &seen.etcd {
         // If members do not start with what is wanted, this may be the way to a quorum.
-        Reading::Unknown => {
-            roll::take_back(seen, None).unwrap_or_else(|| wait(Because::QuorumLost))
-        }
+        Reading::Unknown => roll::take_back(seen, None)
+            .or_else(|| tend::alone(seen))
+            .unwrap_or_else(|| wait(Because::QuorumLost)),
         Reading::Known(etcd) if etcd.cluster != formed => wait(Because::ForeignCluster),
         Reading::Known(etcd) => LADDER
             .iter()
@@ -85,9 +85,13 @@ fn rest(seen: &Seen, etcd: &Etcd) -> Because {
     if !etcd.all_voters_are_well() {
         return Because::MemberUnwell;
     }
+    if etcd.auth == Auth::NoPassword {
+        return Because::AuthBlocked;
+    }
     match seen.wanted.course {
         Course::Reached if seen.wanted.way_back == WayBack::Taken => Because::TakenBack,
         Course::Reached if seen.wanted.clients_move => Because::Switching,
+        Course::Reached if etcd.auth == Auth::Unnamed => Because::ChangingAuth,
         Course::Reached => Because::Well,
         Course::Further | Course::Down => Because::Settling,
         Course::NoWay => Because::Unreachable,
@@ -108,3 +112,6 @@ fn strangers(seen: &Seen, etcd: &Etcd) -> Said {
         Reading::Known(false) => (Step::Wait, Because::MemberLostBlocked),
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -67,15 +67,17 @@ impl Doorkeeper {
         let (heard, lines, is_known) = asked;
         let Reading::Known(council) = &heard.council else { return Auth::Unknown };
         // As long as the operator shows another name than its own it would lock itself out.
-        let wanted = wanted(blueprint).filter(|_| is_known);
+        let asked_for = wanted(blueprint);
+        let wanted = asked_for.filter(|_| is_known);
+        let is_right = if wanted == asked_for { Auth::AsWanted } else { Auth::Unnamed };
         if self.remembers(blueprint.uid, wanted, now) {
-            return Auth::AsWanted;
+            return is_right;
         }
         let Some(line) = lines.to(&council.spokesman) else { return Auth::Unknown };
         match look(objects, blueprint, wanted, line).await {
             Ok(Auth::AsWanted) => {
                 self.remember(blueprint.uid, wanted, now);
-                Auth::AsWanted
+                is_right
             }
             Ok(auth) => auth,
             Err(error) => {

@@ -6,7 +6,7 @@
 
 use super::heard::{Heard, named_in};
 use super::seen::{Course, Name, Reading};
-use super::stock::{Stock, name_of};
+use super::stock::{Stock, has_left, name_of};
 use crate::api::etcd_member::EtcdMember;
 use crate::api::etcd_version::path::path;
 use crate::api::etcd_version::{Direction, Release, direction};
@@ -27,11 +27,13 @@ pub(crate) struct Way {
 
 impl Way {
     /// The way of a cluster. What members say of themselves counts first, then what they said last, and what is told
-    /// of the cluster only if there is nothing else. Whoever etcd has struck from its list does not count.
+    /// of the cluster only if there is nothing else. Whoever etcd has struck from its list does not count, also if nobody can be
+    /// asked for that list now: its object stays as long as its pod does, and what it ran may be long ago.
     pub(crate) fn of(asked: Release, stock: &Stock, heard: &Heard) -> Self {
         let status = stock.cluster.status.as_ref();
         let read = |it: Option<&ReportedVersion>| it.and_then(|it| Release::parse(it.as_str()));
-        let running = stock.members.iter().filter(|it| is_listed(heard, &name_of(*it)));
+        let counts = |it: &&EtcdMember| is_listed(heard, &name_of(*it)) && !has_left(it);
+        let running = stock.members.iter().filter(counts);
         let oldest = running.filter_map(|it| release(heard, it)).min();
         Self {
             asked,

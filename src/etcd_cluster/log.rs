@@ -43,12 +43,15 @@ impl Written {
         Some(Self { writer: release.minor(), since: u64::try_from(*since.known()?).ok()? })
     }
 
-    /// What is told now. Whoever is older counts as soon as it is heard; that nobody older is left, only when all are.
+    /// What is told now. Whoever is older counts as soon as it is heard, or is about to come: it may write and be gone before anybody
+    /// hears it. That nobody older is left counts only when all are heard.
     pub(crate) fn now(before: &EtcdClusterStatus, heard: &Heard) -> Option<Self> {
         let told = Self::told(before);
         let all = standings(heard);
         let minors = all.iter().flatten().filter_map(|it| minor(it));
         let Some(oldest) = minors.min() else { return told };
+        let coming = before.target_version.known().and_then(|it| Release::parse(it.as_str()));
+        let oldest = coming.map_or(oldest, |it| oldest.min(it.minor()));
         let is_all = all.iter().all(|it| it.is_some_and(|it| minor(it).is_some()));
         let from_now = is_all.then(|| Self { writer: oldest, since: heard.furthest() });
         match told {

@@ -3,7 +3,7 @@
 //! What watches told may be old, so it is good for seeing that nothing is to be done, and for nothing
 //! else: before anything is done, the API server is asked.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -142,7 +142,7 @@ pub(super) async fn ask(
 }
 
 /// Which data each member has, if etcd says that they differ. All are asked for the same revision, the last that each of them has;
-/// and what they have can be compared only if they have forgotten the same.
+/// and what they have can be compared only if they have forgotten the same. Of the others nothing is known.
 async fn copies(heard: &Heard, lines: &Lines) -> BTreeMap<Name, u64> {
     let Reading::Known(council) = &heard.council else { return BTreeMap::new() };
     if !council.alarms.iter().any(|it| it.word == Kind::Corrupt.word()) {
@@ -156,9 +156,10 @@ async fn copies(heard: &Heard, lines: &Lines) -> BTreeMap<Name, u64> {
     let told = join_all(asked.map(async |(name, line)| (name, line.data(revision).await)));
     let known = told.await.into_iter().filter_map(|(name, told)| Some((name.clone(), told.ok()?)));
     let known: Vec<(Name, Data)> = known.collect();
-    let forgotten: BTreeSet<i64> = known.iter().map(|(_, it)| it.compacted).collect();
-    let can_compare = forgotten.len() == 1;
-    known.into_iter().filter(|_| can_compare).map(|(name, it)| (name, it.hash.into())).collect()
+    let alike = |compacted: i64| known.iter().filter(|(_, it)| it.compacted == compacted).count();
+    let most = known.iter().map(|(_, it)| it.compacted).max_by_key(|it| (alike(*it), *it));
+    let comparable = known.iter().filter(|(_, it)| Some(it.compacted) == most);
+    comparable.map(|(name, it)| (name.clone(), it.hash.into())).collect()
 }
 
 /// Where a member can be asked; nowhere if its pod has no address yet, or nobody is there any more.

@@ -5,7 +5,7 @@
 //! already keep the slower one, nor the other way round.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::Pod;
 
@@ -20,7 +20,7 @@ pub(crate) const HEARTBEAT: &str = "heartbeat-interval";
 pub(crate) const ELECTION: &str = "election-timeout";
 /// With fewer measurements between two members nothing is known of them. A member measures each other one four times a minute.
 const FEWEST: u64 = 8;
-/// Of a hundred messages so many are at least as fast as is said.
+/// Of a hundred messages so many are at most as slow as is said, and so many at least.
 const MOST: u64 = 90;
 /// A pace is not too slow before messages are so many times faster than the next one.
 const FASTER: u64 = 3;
@@ -30,14 +30,24 @@ const FASTER: u64 = 3;
 const RUNGS: [(u32, u32); 4] = [(100, 1000), (250, 2500), (500, 5000), (1000, 10_000)];
 
 /// A pace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Pace(usize);
 
 /// Between which two times messages between two members take, there and back, in microseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RoundTrip {
     pub(crate) at_least: u64,
     pub(crate) at_most: u64,
+}
+
+impl RoundTrip {
+    /// What holds for both.
+    fn with(self, other: Self) -> Self {
+        Self {
+            at_least: self.at_least.max(other.at_least),
+            at_most: self.at_most.max(other.at_most),
+        }
+    }
 }
 
 /// What one member has counted of each other one: how many messages took at most so many microseconds.
@@ -112,11 +122,13 @@ impl Pace {
     }
 }
 
-/// What a member's metrics say of it.
-pub(crate) fn counted(metrics: &str) -> Counted {
+/// What a member's metrics say of those who are its peers now. It goes on to tell of who has left, for as long as it runs.
+pub(crate) fn counted(metrics: &str, peers: &BTreeSet<String>) -> Counted {
     let mut all = Counted::new();
     for line in metrics.lines() {
-        let Some((peer, most, count)) = bucket(line) else { continue };
+        let Some((peer, most, count)) = bucket(line).filter(|it| peers.contains(&it.0)) else {
+            continue;
+        };
         all.entry(peer).or_default().insert(most, count);
     }
     all
@@ -146,12 +158,12 @@ fn whole(number: f64) -> Option<u64> {
     format!("{number:.0}").parse().ok()
 }
 
-/// What was counted since an earlier look, at the pair of members that is furthest apart. Nothing, if one of the pairs was not
+/// What was counted since an earlier look, of the pairs of members that are furthest apart. Nothing, if one of the pairs was not
 /// measured often enough: it might be that one.
 pub(crate) fn round_trip<'a>(
     looks: impl IntoIterator<Item = (&'a Counted, &'a Counted)>,
 ) -> Option<RoundTrip> {
-    let mut worst = None;
+    let mut worst: Option<RoundTrip> = None;
     for (before, now) in looks {
         for (peer, counts) in now {
             let earlier = before.get(peer)?;
@@ -159,23 +171,23 @@ pub(crate) fn round_trip<'a>(
                 (*most, count.saturating_sub(earlier.get(most).copied().unwrap_or(0)))
             };
             let pair = of_pair(&counts.iter().map(since).collect::<Vec<_>>())?;
-            worst = worst.max(Some(pair));
+            worst = Some(worst.map_or(pair, |it| it.with(pair)));
         }
     }
     worst
 }
 
-/// Where most of them are. Counts go up with their bounds, and the last one is of all.
+/// Where most of them are: a few that were slow, or fast, are no matter. Counts go up with their bounds, and the last one is of all.
 fn of_pair(counts: &[(u64, u64)]) -> Option<RoundTrip> {
     let (_, all) = counts.last()?;
     if *all < FEWEST {
         return None;
     }
-    let enough = |count: u64| count.saturating_mul(100) >= all.saturating_mul(MOST);
-    let index = counts.iter().position(|(_, count)| enough(*count))?;
-    let (at_most, _) = counts.get(index)?;
-    let below = index.checked_sub(1).and_then(|it| counts.get(it));
-    Some(RoundTrip { at_least: below.map_or(0, |(most, _)| *most), at_most: *at_most })
+    let are_most = |count: u64| count.saturating_mul(100) >= all.saturating_mul(MOST);
+    let (at_most, _) = counts.iter().find(|(_, faster)| are_most(*faster))?;
+    let mut below = counts.iter().rev();
+    let at_least = below.find(|(_, faster)| are_most(all.saturating_sub(*faster)));
+    Some(RoundTrip { at_least: at_least.map_or(0, |(bound, _)| *bound), at_most: *at_most })
 }
 
 #[cfg(test)]

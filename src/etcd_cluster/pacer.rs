@@ -2,7 +2,7 @@
 //! Comes in: where members are. Goes out: what they measured of each other. May touch: `ports`. It chooses nothing. What was
 //! counted is remembered between two looks, because members count from their start, and what was hours ago is no matter.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use futures::future::join_all;
 use jiff::{SignedDuration, Timestamp};
 
 use super::compose::uid;
+use super::heard::Council;
 use super::observe::place;
 use super::pace::{Counted, RoundTrip, counted, round_trip};
 use super::stock::Stock;
@@ -42,17 +43,27 @@ pub(crate) struct Pacer {
 
 impl Pacer {
     /// How long messages take, as far as that is known. Now and then members are asked for it.
-    pub(crate) async fn ask(&self, stock: &Stock, now: Timestamp) -> Option<RoundTrip> {
+    pub(crate) async fn ask(
+        &self,
+        stock: &Stock,
+        council: &Council,
+        now: Timestamp,
+    ) -> Option<RoundTrip> {
         let cluster = uid(&stock.cluster);
         if let Recalled::Known(measured) = self.recall(&cluster, now) {
             return measured;
         }
-        let counts = look(stock, now).await;
+        let listed: BTreeSet<String> =
+            council.list.iter().map(|it| format!("{:x}", it.id)).collect();
+        let counts = look(stock, &listed, now).await;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let before = known.get(&cluster);
         let pairs = before.map(|it| matched(&it.counts, &counts)).unwrap_or_default();
         // Each member must have been there all the time, or the one that is furthest away may be missing.
-        let is_whole = pairs.len() == counts.len() && counts.len() == stock.members.len();
+        let knows_all = |it: &Counted| it.len().saturating_add(1) == listed.len();
+        let is_whole = pairs.len() == counts.len()
+            && counts.len() == listed.len()
+            && counts.values().all(knows_all);
         let measured = is_whole.then(|| round_trip(pairs)).flatten();
         known.insert(cluster, Known { at: now, counts, measured });
         measured
@@ -80,10 +91,14 @@ fn matched<'a>(
 }
 
 /// Asks every member that has an address. Who does not answer is left out.
-async fn look(stock: &Stock, now: Timestamp) -> BTreeMap<String, Counted> {
+async fn look(
+    stock: &Stock,
+    listed: &BTreeSet<String>,
+    now: Timestamp,
+) -> BTreeMap<String, Counted> {
     let places =
         stock.pods.iter().filter_map(|pod| Some((uid(pod), place(stock, pod, now)?.1.address)));
     let asked = places.map(async |(pod, address)| (pod, metrics(address).await));
     let told = join_all(asked).await.into_iter();
-    told.filter_map(|(pod, text)| Some((pod, counted(&text.ok()?)))).collect()
+    told.filter_map(|(pod, text)| Some((pod, counted(&text.ok()?, listed)))).collect()
 }

@@ -29,7 +29,7 @@ pub(crate) mod tests;
 use crate::api::etcd_cluster::checked::EtcdCluster;
 use crate::api::etcd_version::Minor;
 use crate::etcd_cluster::doors::found::Doors;
-use crate::etcd_cluster::pace::Pace;
+use tune::Found;
 
 pub(crate) use flags::Peer;
 
@@ -46,8 +46,8 @@ pub(crate) struct Blueprint<'a> {
     pub(crate) spec: &'a EtcdCluster,
     /// How its members are reached, where that is not yet or no longer what the spec says.
     pub(crate) doors: Option<&'a Doors>,
-    /// How often its leader is heard, where nobody has asked for anything.
-    pub(crate) pace: Pace,
+    /// What was found where members run, and is chosen by.
+    pub(crate) found: Found,
     /// Whether members ask each other for the name of the cluster: others than its own authority sign for them.
     pub(crate) named: bool,
     /// The image that has this very program.

@@ -247,6 +247,8 @@ pub enum Auth {
     OtherPassword,
     /// It shall, and there is no password for root.
     NoPassword,
+    /// It shall, and the operator shows a certificate by which it would not be known.
+    Unnamed,
     /// It does, and shall not.
     Unwanted,
 }

@@ -14,6 +14,8 @@ mod steps;
 mod upkeep;
 mod words;
 
+use std::collections::BTreeMap;
+
 use conditions::was_changing;
 pub(crate) use conditions::{blind, invalid, is_not_granted, reason_before};
 pub(crate) use member::member;
@@ -24,7 +26,10 @@ use super::compose::Look;
 use super::identity::tidings::Tidings;
 use super::log::Written;
 use super::plan::{Because, Plan};
-use super::seen::{Course, Etcd, Lowering, Made, Member, Pod, Reading, Registered, Seen, WayBack};
+use super::seen::upkeep::Space;
+use super::seen::{
+    Course, Etcd, Lowering, Made, Member, Name, Pod, Reading, Registered, Seen, WayBack,
+};
 use crate::api::etcd_cluster::v1::EtcdCluster;
 use crate::api::etcd_cluster::v1::status::{
     ClientLine, EtcdClusterStatus, MemberRole, MemberStatus, PlanStatus, UpkeepStatus,
@@ -50,6 +55,8 @@ pub(crate) struct Tale<'a> {
     pub(crate) trouble: Option<String>,
     /// What is to be told of certificates.
     pub(crate) tidings: Tidings,
+    /// Whose pods the API server has refused in this pass, and why.
+    pub(crate) refused: BTreeMap<Name, String>,
 }
 
 /// A plan as it is told: whoever comes back last from a change is a part of that change, and nobody is about to replace it.
@@ -80,7 +87,7 @@ pub(crate) fn cluster(tale: &Tale<'_>) -> EtcdClusterStatus {
         Course::Down => is_lowered(tale),
         Course::Reached | Course::Further | Course::NoWay => is_settled(tale) && is_readable(tale),
     };
-    let next = way.next(is_ready);
+    let next = way.next(is_ready && is_calm(seen));
     // Before a step begins nobody has taken it, and nobody is as a spec wants it that was taken back.
     let is_under_way = next == blueprint.spec.version && seen.wanted.way_back != WayBack::Taken;
     let updated = if is_under_way { updated(seen).count() } else { 0 };
@@ -115,7 +122,7 @@ pub(crate) fn cluster(tale: &Tale<'_>) -> EtcdClusterStatus {
         upkeep: looked_after(tale, &before),
         progress: upkeep::progress(tale),
         backup: before.backup.clone(),
-        tuning: Field::Known(tune::tuning(blueprint.spec, blueprint.pace)),
+        tuning: Field::Known(tune::tuning(blueprint.spec, blueprint.found)),
         clients: clients(tale, &before),
         conditions: Field::Known(conditions::all(tale, &before)),
     }
@@ -126,6 +133,11 @@ fn why(tale: &Tale<'_>) -> String {
     let because = words::because(tale.plan.because);
     let ahead = words::ahead(tale).filter(|_| tale.seen.record.formed.is_some());
     ahead.map_or_else(|| because.to_owned(), |it| format!("{because}; {it}"))
+}
+
+/// Whether no alarm is raised: with one no step to another minor version begins.
+fn is_calm(seen: &Seen) -> bool {
+    seen.etcd.known().is_some_and(|it| it.space == Space::Enough && !it.corrupt && !it.alarmed)
 }
 
 /// Whether the data of all who run the oldest release has its form. Before 3.6 there was nothing to tell forms apart.

@@ -9,7 +9,7 @@ use kube::{Resource, ResourceExt};
 
 use super::seen::Name;
 use crate::api::etcd_cluster::v1::EtcdCluster;
-use crate::api::etcd_member::EtcdMember;
+use crate::api::etcd_member::{EtcdMember, MemberPhase};
 use crate::api::names;
 
 /// Everything that belongs to a cluster, but for its Secrets.
@@ -71,6 +71,12 @@ impl Stock {
 /// The name of the member that an object is called after.
 pub(crate) fn name_of<K: Resource>(object: &K) -> Name {
     Name(object.name_any())
+}
+
+/// Whether it was told of a member that a quorum did not list it any more.
+pub(crate) fn has_left(member: &EtcdMember) -> bool {
+    let phase = member.status.as_ref().and_then(|it| it.phase.known());
+    phase == Some(&MemberPhase::Gone)
 }
 
 /// What a pod tells etcd by a flag, which is named without its dashes.

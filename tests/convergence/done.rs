@@ -109,6 +109,9 @@ impl World {
             }
         };
         self.must_be_the_only_one_to_try(name, recipe);
+        if recipe.refused {
+            return;
+        }
         if self.members[name].intent == Intent::Left {
             self.broken = Some(format!("{name} has left, and gets a pod"));
         }

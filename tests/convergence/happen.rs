@@ -30,6 +30,8 @@ pub(crate) enum Fault {
     Edit(usize),
     /// The user asks for what no node can give. What is made from now on does not start.
     Spoil,
+    /// The user asks for pods that the API server refuses.
+    Overdo,
     /// The user takes that back. What was made meanwhile does not start by itself.
     Mend,
     /// What was written down in the status is lost.
@@ -116,7 +118,8 @@ impl World {
                 after.pods.insert(name.clone(), Process::Ended);
             }
             Fault::Spoil => after.recipe.spoilt = true,
-            Fault::Mend => after.recipe.spoilt = false,
+            Fault::Overdo => after.recipe.refused = true,
+            Fault::Mend => after.recipe.mend(),
             Fault::Forget => {
                 after.record = Record::default();
                 after.forget_told();
@@ -154,7 +157,7 @@ impl World {
 
     /// The user sees that something is wrong with the spec.
     pub(crate) fn mended(mut self) -> Self {
-        self.recipe.spoilt = false;
+        self.recipe.mend();
         self.give_secret();
         self.delete_keys();
         self

@@ -137,12 +137,14 @@ impl World {
     pub(super) fn upkeep(&self) -> Upkeep {
         let Files { round, until, recent, full, history, .. } = &self.files;
         let is_rescue = round.as_ref().is_some_and(|it| it.occasion == Occasion::NoSpace);
-        let history = (*full && *history && !is_rescue).then_some(Revision(1));
+        // Where nobody agrees, nothing but what was written down is known.
+        let answers = self.serves();
+        let history = (answers && *full && *history && !is_rescue).then_some(Revision(1));
         let can_help = history.is_some() || self.voters().any(|it| self.is_worth(&it.name));
         let occasion = if *full { Occasion::NoSpace } else { Occasion::Threshold };
         let last = round.as_ref().and_then(|it| it.turns.last());
         Upkeep {
-            due: (round.is_none() && !recent && can_help).then_some(occasion),
+            due: (answers && round.is_none() && !recent && can_help).then_some(occasion),
             rewriting: last.filter(|_| *until).cloned(),
             history,
             settling: false,

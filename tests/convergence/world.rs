@@ -16,7 +16,6 @@ use doors::{Door, Doors};
 pub(crate) use happen::Fault;
 use quorate::api::told::Told;
 use quorate::etcd_cluster::doors::Scheme;
-use quorate::etcd_cluster::seen::upkeep::Upkeep;
 use quorate::etcd_cluster::seen::{
     ClusterId, Etcd, Intent, Made, Member, MemberId, Name, Pod, Reading, Record, Registered, Seen,
     Volume, Wanted, quorum,
@@ -56,8 +55,17 @@ struct Recipe {
     changed: bool,
     /// No node can satisfy it.
     spoilt: bool,
+    /// The API server takes no pod that is made from it.
+    refused: bool,
     /// Which minor version it is of.
     minor: u8,
+}
+
+impl Recipe {
+    const fn mend(&mut self) {
+        self.spoilt = false;
+        self.refused = false;
+    }
 }
 
 /// What is on a disk.
@@ -163,7 +171,7 @@ impl World {
             predecessors: Vec::new(),
             etcd: if self.answers() { Reading::Known(self.etcd()) } else { Reading::Unknown },
             free_names: free.collect(),
-            upkeep: if self.answers() { self.upkeep() } else { Upkeep::default() },
+            upkeep: self.upkeep(),
         }
     }
 
@@ -186,7 +194,12 @@ impl World {
         };
         let volume = if self.disks.contains_key(name) { Volume::There } else { Volume::None };
         let (pod, volume) = (Reading::Known(pod), Reading::Known(volume));
-        let fails = given_up && matches!(self.pods.get(name), Some(Process::Waits(_)));
+        let fails = given_up
+            && match self.pods.get(name) {
+                Some(Process::Waits(_)) => true,
+                Some(_) => false,
+                None => self.holds().refused,
+            };
         let address = self.address(name);
         Member { name: name.clone(), intent, had_pod, pod, volume, made, given_up, fails, address }
     }

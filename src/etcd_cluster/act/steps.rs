@@ -9,6 +9,7 @@ use serde_json::json;
 use super::{Act, ActError};
 use crate::api::etcd_member::Intent;
 use crate::api::etcd_version::Minor;
+use crate::etcd_cluster::compose::health::why_it_is_refused;
 use crate::etcd_cluster::doors::Scheme;
 use crate::etcd_cluster::plan::Step;
 use crate::etcd_cluster::seen::{Etcd, MemberId, Name};
@@ -80,7 +81,8 @@ impl Act<'_> {
         let gone = || ActError::Gone { doing: "take a change back for", name: name.clone() };
         let worked = &self.before.ok_or_else(gone)?.text;
         let why = self.stock.pod(name).and_then(why_it_waits);
-        let why = why.unwrap_or_else(|| "it does not answer".to_owned());
+        let refused = || self.stock.member(name).and_then(why_it_is_refused);
+        let why = why.or_else(refused).unwrap_or_else(|| "it does not answer".to_owned());
         self.record(undo::record(&self.stock.cluster, worked, name, &why)).await
     }
 

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::{Look, pod};
-use crate::api::condition::{Condition, ConditionStatus, HEALTHY};
+use crate::api::condition::{Condition, ConditionStatus, HEALTHY, POD_REFUSED};
 use crate::api::etcd_member::{EtcdMember, MemberPhase};
 use crate::etcd_cluster::stock::name_of;
 
@@ -25,12 +25,16 @@ pub(super) fn is_given_up(look: &Look<'_>, object: &EtcdMember, pod: Option<&Pod
     let lasted = |since: Timestamp| {
         Duration::try_from(look.now.duration_since(since.max(look.since))).unwrap_or_default()
     };
+    let patience = repair.replace_after.saturating_mul(LEARNING);
     if let Some(standing) = look.heard.standing(&name_of(object)) {
-        // One that is heard and votes may only lack the others. One that listens and never catches up stands in
-        // everybody's way.
-        let patience = repair.replace_after.saturating_mul(LEARNING);
-        return standing.is_learner
-            && listens_since(object).is_some_and(|it| lasted(it) >= patience);
+        // One that is heard and votes may only lack the others; where those agree without it, it does not. One that listens and
+        // never catches up stands in everybody's way. Both may have much to read.
+        let since = if standing.is_learner {
+            listens_since(object)
+        } else {
+            unwell_since(object).filter(|_| look.is_left_out(&name_of(object)))
+        };
+        return since.is_some_and(|it| lasted(it) >= patience);
     }
     // Who rewrites its file answers nobody, and has time for it.
     if look.is_rewriting(&name_of(object)) {
@@ -50,11 +54,19 @@ pub(super) fn is_given_up(look: &Look<'_>, object: &EtcdMember, pod: Option<&Pod
 
 /// Whether a member's pod has failed to start so often, or for so long, that waiting is of no use.
 pub(super) fn fails(look: &Look<'_>, object: &EtcdMember, pod: Option<&Pod>) -> bool {
-    let Some(pod) = pod.filter(|_| look.heard.standing(&name_of(object)).is_none()) else {
-        return false;
+    let is_heard = look.heard.standing(&name_of(object)).is_some();
+    let lasted = |since: Timestamp| {
+        let lasted = look.now.duration_since(since.max(look.since));
+        Duration::try_from(lasted).unwrap_or_default()
     };
-    let since = made_at(pod).unwrap_or(look.now).max(look.since);
-    let lasted = Duration::try_from(look.now.duration_since(since)).unwrap_or_default();
+    let Some(pod) = pod else {
+        return why_it_is_refused(object).is_some()
+            && unwell_since(object).is_some_and(|it| lasted(it) >= SHORTEST);
+    };
+    if is_heard {
+        return is_given_up(look, object, Some(pod)) && look.is_left_out(&name_of(object));
+    }
+    let lasted = lasted(made_at(pod).unwrap_or(look.now));
     let attempts = look.blueprint.spec.repair.recreate_attempts;
     pod::crashes(pod, attempts)
         || pod::cannot_be_created(pod) && lasted >= SHORTEST
@@ -80,11 +92,24 @@ fn listens_since(object: &EtcdMember) -> Option<Timestamp> {
 
 /// Since when a member is known to be unwell.
 pub(crate) fn unwell_since(object: &EtcdMember) -> Option<Timestamp> {
-    let conditions = object.status.as_ref()?.conditions.known()?;
-    let Condition { status, last_transition_time, .. } = conditions
-        .iter()
-        .find(|it| it.kind.known().is_some_and(|kind| kind.as_str() == HEALTHY))?;
-    (status.known() == Some(&ConditionStatus::False))
-        .then(|| last_transition_time.known()?.as_str().parse().ok())
-        .flatten()
+    unwell(object)?.last_transition_time.known()?.as_str().parse().ok()
 }
+
+/// Why the API server refuses a member's pod, as it was written down.
+pub(crate) fn why_it_is_refused(object: &EtcdMember) -> Option<String> {
+    let Condition { reason, message, .. } = unwell(object)?;
+    let is_refused = reason.known().is_some_and(|it| it.as_str() == POD_REFUSED);
+    is_refused.then(|| message.known().map(|it| it.as_str().to_owned()))?
+}
+
+/// What was written down of a member that is unwell.
+fn unwell(object: &EtcdMember) -> Option<&Condition> {
+    let conditions = object.status.as_ref()?.conditions.known()?;
+    let is_about_it =
+        |it: &&Condition| it.kind.known().is_some_and(|kind| kind.as_str() == HEALTHY);
+    let told = conditions.iter().find(is_about_it)?;
+    (told.status.known() == Some(&ConditionStatus::False)).then_some(told)
+}
+
+#[cfg(test)]
+mod tests;

@@ -16,7 +16,7 @@ pub(super) fn object<K: serde::de::DeserializeOwned>(json: Value) -> K {
     serde_json::from_value(json).unwrap()
 }
 
-pub(super) fn stock(members: Vec<Value>, pods: Vec<Value>, claims: Vec<Value>) -> Stock {
+pub(crate) fn stock(members: Vec<Value>, pods: Vec<Value>, claims: Vec<Value>) -> Stock {
     Stock {
         cluster: object(json!({
             "apiVersion": "etcd.appdelivery.cncf.io/v1", "kind": "EtcdCluster",
@@ -48,7 +48,7 @@ pub(super) fn pod(name: &str, container: Value) -> Value {
     })
 }
 
-fn container(state: Value, last: Value, restarts: i32) -> Value {
+pub(super) fn container(state: Value, last: Value, restarts: i32) -> Value {
     json!({"name": "etcd", "image": "", "imageID": "", "ready": false, "restartCount": restarts,
            "state": state, "lastState": last})
 }
@@ -57,16 +57,24 @@ fn claim(name: &str, uid: &str) -> Value {
     json!({"metadata": {"name": name, "labels": {names::CLUSTER_UID_LABEL: uid}}})
 }
 
-fn seen(stock: &Stock, heard: &Heard) -> Seen {
-    let spec = cluster(json!({}));
-    let blueprint = blueprint(&spec);
+pub(super) fn seen(stock: &Stock, heard: &Heard) -> Seen {
+    look_for(&cluster(json!({})), stock, heard, |it: &Look<'_>| it.seen())
+}
+
+fn look_for<T>(
+    spec: &crate::api::etcd_cluster::checked::EtcdCluster,
+    stock: &Stock,
+    heard: &Heard,
+    what: impl FnOnce(&Look<'_>) -> T,
+) -> T {
+    let blueprint = blueprint(spec);
     let names = vec![name("main-a"), name("main-z")];
     let worked = undo::worked(&blueprint, stock, heard);
     let before = worked.map(|text| {
         let object = undo::with_parts(&stock.cluster, &text).unwrap();
         Before { text, spec: cluster(object["spec"].clone()) }
     });
-    Look {
+    what(&Look {
         blueprint: &blueprint,
         stock,
         heard,
@@ -76,8 +84,7 @@ fn seen(stock: &Stock, heard: &Heard) -> Seen {
         since: Timestamp::UNIX_EPOCH,
         names,
         trust: None,
-    }
-    .seen()
+    })
 }
 
 fn standing(id: u64, applied: u64) -> Standing {
@@ -225,27 +232,6 @@ fn a_new_release_of_the_operator_makes_no_pod_outdated() {
 }
 
 #[test]
-fn a_member_is_given_up_after_its_time_and_not_while_it_is_heard() {
-    let unwell = |since: &str| {
-        json!({"conditions": [{"type": "Healthy", "status": "False", "lastTransitionTime": since,
-                               "reason": "Silent", "message": "x"}]})
-    };
-    let given_up = |status: Value, pods: Vec<Value>, heard: &Heard| {
-        let member = member("main-a", "2026-11-16T10:00:00Z", status);
-        seen(&stock(vec![member], pods, vec![]), heard).members[0].given_up
-    };
-    let (long, short) = ("2026-11-16T11:49:00Z", "2026-11-16T11:58:00Z");
-    assert!(given_up(unwell(long), vec![], &Heard::nothing()));
-    assert!(!given_up(unwell(short), vec![], &Heard::nothing()));
-    assert!(!given_up(json!({}), vec![], &Heard::nothing()), "nobody has seen it unwell");
-    let crashes = vec![pod("main-a", container(json!({"waiting": {}}), json!({}), 3))];
-    assert!(given_up(unwell(short), crashes.clone(), &Heard::nothing()), "it keeps crashing");
-    assert!(!given_up(unwell("2026-11-16T11:59:30Z"), crashes, &Heard::nothing()), "too early");
-    let heard = heard(&[("main-a", 1, 1, false)], &[(1, "main-a", false)]);
-    assert!(!given_up(unwell(long), vec![], &heard), "it lacks only the others");
-}
-
-#[test]
 fn what_is_written_down_is_read_back() {
     let status: EtcdClusterStatus = object(json!({
         "clusterID": "ff", "founding": {"members": ["main-a"], "begun": true, "abandoned": false},
@@ -284,29 +270,6 @@ fn nobody_is_asked_who_is_ending_as_long_as_there_is_time_for_it() {
     assert!(!pod::is_ending(&runs, soon));
     assert!(pod::is_ending(&ending, soon));
     assert!(!pod::is_ending(&ending, until), "it may never end, and may still answer");
-}
-
-#[test]
-fn a_pod_fails_that_crashes_too_often_or_cannot_be_made_for_a_minute() {
-    let waits = |why: &str| json!({"waiting": {"reason": why}});
-    let (early, late) = ("2026-11-16T11:59:30Z", "2026-11-16T11:58:30Z");
-    for (state, restarts, made_at, expected) in [
-        (waits("CrashLoopBackOff"), 3, early, true),
-        (waits("CrashLoopBackOff"), 2, late, false),
-        (waits("ImagePullBackOff"), 0, late, true),
-        (waits("ImagePullBackOff"), 0, early, false),
-        (waits("ContainerCreating"), 0, late, false),
-        (json!({"running": {}}), 3, late, false),
-    ] {
-        let mut made = pod("main-a", container(state.clone(), json!({}), restarts));
-        made["metadata"]["creationTimestamp"] = json!(made_at);
-        let stock =
-            stock(vec![member("main-a", "2026-11-16T10:00:00Z", json!({}))], vec![made], vec![]);
-        let fails = |heard: &Heard| seen(&stock, heard).members[0].fails;
-        assert_eq!(fails(&Heard::nothing()), expected, "{state} {restarts} {made_at}");
-        let heard = heard(&[("main-a", 1, 1, true)], &[(1, "main-a", false)]);
-        assert!(!fails(&heard), "it is heard: {state}");
-    }
 }
 
 #[test]
@@ -378,6 +341,41 @@ fn a_way_down_that_etcd_was_told_is_wanted_if_the_spec_asks_for_it() {
         let seen = seen(&stock(vec![], vec![], vec![]), &heard);
         assert_eq!(seen.etcd.known().unwrap().lowering, expected, "{told}");
     }
+}
+
+#[test]
+fn a_snapshot_is_made_when_the_count_has_come_that_a_member_runs_with() {
+    let lacks = |running: &str| {
+        let mut made = pod("main-a", container(json!({"running": {}}), json!({}), 0));
+        made["spec"]["containers"] =
+            json!([{"name": "etcd", "args": [format!("--snapshot-count={running}")]}]);
+        let mut stock = stock(vec![member("main-a", NOW, json!({}))], vec![made], vec![]);
+        stock.cluster.status = Some(object(
+            json!({"currentVersion": "3.6.16", "log": {"writer": "3.6", "since": 40}}),
+        ));
+        let mut heard = heard(&[("main-a", 1, 50, true)], &[(1, "main-a", false)]);
+        let voice = heard.voices.get_mut(&name("main-a")).unwrap();
+        voice.standing.as_mut().unwrap().version = "3.6.16".to_owned();
+        let spec = cluster(json!({"version": "3.7.3", "options": {"snapshotCount": 6000}}));
+        look_for(&spec, &stock, &heard, |look| look.need().unwrap().lacks(&heard))
+    };
+    assert_eq!(lacks("6000"), 40 + 6000 + 1000 - 50);
+    assert_eq!(lacks("20000"), 40 + 20_000 + 1000 - 50, "it is not made anew yet");
+    assert_eq!(lacks("100"), lacks("6000"), "it may be made anew at any time");
+}
+
+#[test]
+fn who_has_left_says_nothing_of_what_runs_also_where_nobody_can_be_asked() {
+    let ran = |name: &str, version: &str, phase: &str| {
+        member(name, NOW, json!({"version": version, "phase": phase}))
+    };
+    let runs = |phase: &str| {
+        let members = vec![ran("main-a", "3.7.3", "Voter"), ran("main-b", "3.6.10", phase)];
+        let asked = crate::api::etcd_version::Release::new(3, 7, 3);
+        Way::of(asked, &stock(members, vec![], vec![]), &Heard::nothing()).runs.unwrap().to_string()
+    };
+    assert_eq!(runs("Leaving"), "3.6.10", "it may still be one of them");
+    assert_eq!(runs("Gone"), "3.7.3");
 }
 
 #[test]

@@ -50,18 +50,18 @@ impl Look<'_> {
     /// How the members' files are looked after.
     pub(super) fn upkeep(&self) -> Upkeep {
         let told = Told::read(&self.stock.cluster.status.clone().unwrap_or_default());
-        let Reading::Known(council) = &self.heard.council else { return Upkeep::default() };
-        let round = told.round();
-        let history = self.history(council, &told);
-        let due = if round.is_some() { None } else { self.due(council, &told, history) };
         let under_way = told.is_under_way(self.now);
-        Upkeep {
+        let begun = Upkeep {
             rewriting: told.turns.last().filter(|_| under_way).cloned(),
             settling: under_way && told.turns.is_empty(),
-            round,
-            due,
-            history,
-        }
+            round: told.round(),
+            due: None,
+            history: None,
+        };
+        let Reading::Known(council) = &self.heard.council else { return begun };
+        let history = self.history(council, &told);
+        let due = if begun.round.is_some() { None } else { self.due(council, &told, history) };
+        Upkeep { due, history, ..begun }
     }
 
     /// Whether a member may be silent because it rewrites its file.
@@ -127,10 +127,12 @@ impl Look<'_> {
 
     /// Whether so much is free in a file that it is worth rewriting.
     pub(super) fn is_worth(&self, council: &Council, file: File) -> bool {
-        let File { size, quota, .. } = file;
+        let File { size, in_use, quota } = file;
         let asked = self.blueprint.spec.defragment.as_ref();
         let least = if is_full(council) {
-            Some(quota.unwrap_or(size).div_euclid(20))
+            // Where that alone keeps the alarm up, any gain is worth it.
+            let ends_it = !file.has_room_for(size) && file.has_room_for(in_use);
+            Some(if ends_it { LEAST } else { quota.unwrap_or(size).div_euclid(20) })
         } else {
             asked.map(|it| it.reclaim_above.unwrap_or(size.div_euclid(10)))
         };

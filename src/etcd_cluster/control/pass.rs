@@ -7,6 +7,7 @@ mod circle;
 mod draft;
 mod telling;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,7 +37,8 @@ use crate::etcd_cluster::observe::{self, Lines};
 use crate::etcd_cluster::pace::{Pace, RoundTrip};
 use crate::etcd_cluster::plan::deeds::Moment;
 use crate::etcd_cluster::plan::{Plan, Step};
-use crate::etcd_cluster::render::{Blueprint, tune};
+use crate::etcd_cluster::render::Blueprint;
+use crate::etcd_cluster::render::tune::{self, Found};
 use crate::etcd_cluster::seen::{Name, Seen};
 use crate::etcd_cluster::status::{self, Tale};
 use crate::etcd_cluster::stock::Stock;
@@ -197,7 +199,8 @@ impl Visit<'_> {
         self.note(false, &seen, &plan);
         let tidings = keyring.tidings(self.blueprint.uid);
         let plan = status::as_told(&view.stock.cluster, &seen, plan);
-        let tale = Tale { look: &look, seen: &seen, plan: &plan, trouble: None, tidings };
+        let refused = BTreeMap::new();
+        let tale = Tale { look: &look, seen: &seen, plan: &plan, trouble: None, tidings, refused };
         self.tell(&tale, None).await.map(Some)
     }
 
@@ -224,8 +227,8 @@ impl Visit<'_> {
         view: &View,
     ) -> Blueprint<'b> {
         let named = self.context.keyring.named(self.blueprint.uid);
-        let pace = self.pace(view);
-        Blueprint { spec, named, pace, doors: Some(doors), ..*self.blueprint }
+        let found = Found { pace: self.pace(view), disk: tune::smallest_disk(&view.stock) };
+        Blueprint { spec, named, found, doors: Some(doors), ..*self.blueprint }
     }
 
     /// A page for the diary, if one is kept.
@@ -255,7 +258,10 @@ impl Visit<'_> {
         let trust = keyring.trust(self.blueprint.uid);
         // Who is silent must not be waited for once more.
         let may_ask = !tune::is_pace_given(self.blueprint.spec) && heard.is_nobody_silent();
-        let measured = if may_ask { pacer.ask(&stock, self.now).await } else { None };
+        let measured = match heard.council.known().filter(|_| may_ask) {
+            Some(council) => pacer.ask(&stock, council, self.now).await,
+            None => None,
+        };
         View { stock, heard, lines, names: free, trust, measured }
     }
 
@@ -271,23 +277,25 @@ impl Visit<'_> {
         Look { blueprint, stock, heard, way, before, now, since, names: names.clone(), trust }
     }
 
-    /// Looks after the Secrets. Answers why nothing can be signed, and what went wrong: that holds up nothing else.
+    /// Looks after the Secrets. Answers why nothing can be signed, what went wrong, which holds up nothing else, and whether
+    /// applications were told something only now, or could not be.
     async fn keep(
         &self,
         circle: &Circle<'_>,
         cluster: &EtcdCluster,
-    ) -> Result<(Option<Stuck>, Option<ActError>), PassError> {
+    ) -> Result<(Option<Stuck>, Option<ActError>, bool), PassError> {
         let Context { keyring, objects, .. } = self.context;
         match keyring.keep(objects, circle, self.now).await {
-            Ok(Kept { written: _, stuck, turns, moves }) => {
+            Ok(Kept { written, stuck, turns, moves }) => {
                 self.tell_turns(cluster, &turns, &moves).await;
-                Ok((stuck, None))
+                let is_told_late = written.contains(&names::client_secret(self.blueprint.name));
+                Ok((stuck, None, is_told_late))
             }
             // Without a right to Secrets there is nothing to tell, either: another room does.
             Err(KeyringError::Read(error)) if error.class() == Class::Refused => {
                 Err(PassError::Look(error))
             }
-            Err(error) => Ok((None, Some(ActError::Keys(error)))),
+            Err(error) => Ok((None, Some(ActError::Keys(error)), true)),
         }
     }
 
@@ -295,7 +303,9 @@ impl Visit<'_> {
     async fn act(&self, stock: Stock) -> Result<Action, PassError> {
         let doors = self.doors(&stock);
         let asked = Blueprint { doors: Some(&doors), ..*self.blueprint };
-        let (why, trouble) = self.keep(&self.circle(&asked, &stock), &stock.cluster).await?;
+        let (why, trouble, is_told_late) =
+            self.keep(&self.circle(&asked, &stock), &stock.cluster).await?;
+        let doors = if is_told_late { doors.told_late(&stock, self.now) } else { doors };
         if self.context.keyring.credentials(self.blueprint.uid, self.now).is_none() {
             return self.tell_blind(&stock.cluster, why, trouble.as_ref()).await;
         }
@@ -312,8 +322,20 @@ impl Visit<'_> {
         let Context { objects, mandate, .. } = self.context;
         let (blueprint, before, lines) = (&blueprint, before.as_ref(), &view.lines);
         let (trust, stock) = (view.trust.as_ref(), &mut after);
-        let mut act = Act { trust, objects, mandate, blueprint, before, seen: &seen, lines, stock };
+        let (seen_now, refused) = (&seen, BTreeMap::new());
+        let mut act = Act {
+            trust,
+            objects,
+            mandate,
+            blueprint,
+            before,
+            seen: seen_now,
+            lines,
+            stock,
+            refused,
+        };
         let done = carry_out(&mut act, &plan).await;
+        let refused = act.refused;
         let done = done.and(trouble.map_or(Ok(()), Err));
         if done.is_ok() {
             plan.deeds().for_each(|deed| rehearsal::moment(deed, Moment::Untold.word()));
@@ -326,7 +348,7 @@ impl Visit<'_> {
         let next = if trouble.is_some() { Some(AGAIN) } else { soon(late, is_idle(&plan)) };
         let plan = status::as_told(&view.stock.cluster, &seen, plan);
         let tidings = Tidings { stuck: why, ..self.context.keyring.tidings(self.blueprint.uid) };
-        let tale = Tale { look: &look, seen: &seen, plan: &plan, trouble, tidings };
+        let tale = Tale { look: &look, seen: &seen, plan: &plan, trouble, tidings, refused };
         self.tell(&tale, next).await
     }
 }

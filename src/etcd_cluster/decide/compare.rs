@@ -4,7 +4,7 @@
 //! retired, one at a time, like one that is lost; and where no data has so many, a person decides.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
-use super::{Said, heal, leave, strangers};
+use super::{Said, heal, leave, roll, strangers};
 use crate::etcd_cluster::plan::{Because, Step};
 use crate::etcd_cluster::seen::upkeep::Alarm;
 use crate::etcd_cluster::seen::{Etcd, Intent, Member, Registered, Seen, quorum};
@@ -14,7 +14,12 @@ pub(super) fn rule(seen: &Seen, etcd: &Etcd) -> Said {
         return None;
     }
     let Some(right) = most(etcd) else {
-        return Some((Step::Wait, Because::DataDiffersBlocked));
+        let because = if can_become_most(seen, etcd) {
+            Because::DataDiffers
+        } else {
+            Because::DataDiffersBlocked
+        };
+        return Some((Step::Wait, because));
     };
     if let Some(said) = leaving(seen, etcd, right) {
         return Some(said);
@@ -29,7 +34,9 @@ pub(super) fn rule(seen: &Seen, etcd: &Etcd) -> Said {
     // Somebody could not be asked. If it is lost, the others have the same, and it is replaced as at any other time.
     let does_something = |(step, _): &(Step, Because)| *step != Step::Wait;
     let lost = heal::rule(seen, etcd).or_else(|| strangers(seen, etcd)).filter(does_something);
-    Some(lost.unwrap_or((Step::Wait, Because::DataDiffers)))
+    // Or it does not start with what is wanted of it.
+    let failing = || roll::taken_back(seen, etcd);
+    Some(lost.or_else(failing).unwrap_or((Step::Wait, Because::DataDiffers)))
 }
 
 /// The data that as many voters have as must agree.
@@ -37,6 +44,19 @@ pub(super) fn most(etcd: &Etcd) -> Option<u64> {
     let copies = || etcd.voters().filter_map(|it| it.copy);
     let needed = quorum(etcd.voters().count());
     copies().find(|copy| copies().filter(|it| it == copy).count() >= needed)
+}
+
+/// Whether so many may have the same that must agree, once those are back who do not answer now.
+fn can_become_most(seen: &Seen, etcd: &Etcd) -> bool {
+    let copies = || etcd.voters().filter_map(|it| it.copy);
+    let same = |copy: u64| copies().filter(|it| *it == copy).count();
+    let comes_back = |it: &&Registered| {
+        let is_given_up = seen.member(&it.name).is_none_or(|it| it.given_up);
+        it.copy.is_none() && !it.is_well() && !is_given_up
+    };
+    let away = etcd.voters().filter(comes_back).count();
+    let most = copies().map(same).max().unwrap_or(0);
+    away > 0 && most.saturating_add(away) >= quorum(etcd.voters().count())
 }
 
 /// Whoever goes and has other data goes on its way. One that has the right data is needed to tell what is right.
@@ -49,9 +69,11 @@ fn leaving(seen: &Seen, etcd: &Etcd, right: u64) -> Said {
 }
 
 fn retired(seen: &Seen, etcd: &Etcd, wrong: &Registered) -> (Step, Because) {
-    let is_ours = seen.staying().any(|it| it.name == wrong.name);
-    if is_ours && (wrong.learner || etcd.survives_losing(wrong.id)) {
-        return (Step::Retire(wrong.name.clone()), Because::DataDiffers);
+    if !seen.staying().any(|it| it.name == wrong.name) {
+        return (Step::Wait, Because::DataDiffersBlocked);
     }
-    (Step::Wait, Because::DataDiffersBlocked)
+    // Without those who are well the others could not agree: they have to come back first.
+    let can_go = wrong.learner || etcd.survives_losing(wrong.id);
+    let step = if can_go { Step::Retire(wrong.name.clone()) } else { Step::Wait };
+    (step, Because::DataDiffers)
 }

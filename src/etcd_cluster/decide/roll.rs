@@ -23,6 +23,9 @@ pub(super) fn rule(seen: &Seen, etcd: &Etcd) -> Said {
     if voters().any(|(it, _)| it.pod != Reading::Known(Pod::Started)) {
         return wait();
     }
+    if etcd.alarmed {
+        return Some((Step::Wait, Because::RollingBlocked));
+    }
     // Who is down may be down because of what was taken back since. While another tries out what is wanted, it would come
     // back as it is.
     let is_down = |it: &Registered| it.healthy == Reading::Known(false);
@@ -31,7 +34,7 @@ pub(super) fn rule(seen: &Seen, etcd: &Etcd) -> Said {
     if let Some((_, down)) = down.find(|(_, entry)| can_spare(seen, etcd, entry)) {
         return Some(renew(seen, etcd, down));
     }
-    if etcd.alarmed || voters().any(|(it, _)| it.given_up) {
+    if voters().any(|(it, _)| it.given_up) {
         return Some((Step::Wait, Because::RollingBlocked));
     }
     let is_tried = !behind().all(|(it, _)| can_change(it));
@@ -82,8 +85,16 @@ fn can_spare(seen: &Seen, etcd: &Etcd, entry: &Registered) -> bool {
 /// Whether a member fails because of what is being rolled out: replacing it would bring the same failure back, and would
 /// cost a member for each try. If another one runs well that was made so, it fails for reasons of its own.
 pub(super) fn is_its_fault(seen: &Seen, etcd: Option<&Etcd>, member: &Member) -> bool {
+    // Its pod does not start, or is refused.
+    let is_tried = match member.pod {
+        Reading::Known(Pod::Started) => true,
+        Reading::Known(Pod::None) => member.fails && pods::made_of(seen, member) == MadeOf::Wanted,
+        Reading::Known(Pod::Gated | Pod::Refuses | Pod::Going | Pod::Ended) | Reading::Unknown => {
+            false
+        }
+    };
     member.made == Made::AsWanted
-        && member.pod == Reading::Known(Pod::Started)
+        && is_tried
         && seen.staying().any(Member::is_outdated)
         && !seen.staying().any(|it| it.name != member.name && shows_that_it_works(etcd, it))
 }

@@ -8,11 +8,13 @@
 
 use super::Said;
 use crate::etcd_cluster::plan::{Because, Step};
-use crate::etcd_cluster::seen::upkeep::{Alarm, Space, Upkeep};
+use crate::etcd_cluster::seen::upkeep::{Alarm, Occasion, Space, Upkeep};
 use crate::etcd_cluster::seen::{Course, Etcd, Member, Name, Registered, Seen};
 
 /// The second is for a call that was written down and never made.
 const MOST_TURNS: usize = 2;
+/// Of so many nobody can be spared.
+const FEW: usize = 2;
 
 /// One that rewrites its file is waited for, before anybody else is disturbed.
 pub(super) fn begun(seen: &Seen, etcd: &Etcd) -> Said {
@@ -22,6 +24,16 @@ pub(super) fn begun(seen: &Seen, etcd: &Etcd) -> Said {
         Space::Full | Space::Regained => Because::NoSpace,
     };
     (!entry.is_well()).then_some((Step::Wait, because))
+}
+
+/// One of two, or the only one, rewrites its file: nobody is answered meanwhile, and that is no loss.
+pub(super) fn alone(seen: &Seen) -> Said {
+    let Upkeep { rewriting: Some(_), round: Some(round), .. } = &seen.upkeep else { return None };
+    let because = match round.occasion {
+        Occasion::Schedule | Occasion::Threshold => Because::Defragmenting,
+        Occasion::NoSpace => Because::NoSpace,
+    };
+    (seen.staying().count() <= FEW).then_some((Step::Wait, because))
 }
 
 /// A file has reached its quota, and nobody can write. If room can be made it is; then the alarm is ended, and not before.

@@ -16,17 +16,19 @@ pub(super) fn withdrawn(_: &Seen, etcd: &Etcd) -> Said {
         | Auth::Unprepared
         | Auth::Prepared
         | Auth::OtherPassword
-        | Auth::NoPassword => return None,
+        | Auth::NoPassword
+        | Auth::Unnamed => return None,
     };
     Some((step, Because::ChangingAuth))
 }
 
 pub(super) fn rule(_: &Seen, etcd: &Etcd) -> Said {
     let step = match etcd.auth {
-        Auth::NoPassword => return Some((Step::Wait, Because::AuthBlocked)),
         Auth::Unprepared | Auth::OtherPassword => Step::MakeUsers,
         Auth::Prepared => Step::EnableAuth,
-        Auth::AsWanted | Auth::Unwanted | Auth::Unknown => return None,
+        Auth::AsWanted | Auth::Unwanted | Auth::Unknown | Auth::NoPassword | Auth::Unnamed => {
+            return None;
+        }
     };
     etcd.all_voters_are_well().then_some((step, Because::ChangingAuth))
 }

@@ -77,6 +77,19 @@ impl Doors {
         }
     }
 
+    /// The same, if applications were told only now what stands in the status, or could not be: their time begins now, unless somebody
+    /// has ended the old way already.
+    pub(crate) fn told_late(self, stock: &Stock, now: Timestamp) -> Self {
+        let mut pods = staying(stock).filter_map(taken_by).peekable();
+        let is_open = pods.peek().is_some() && pods.all(|it| it == Open::Both);
+        if self.told != self.wanted || self.since.is_none() || !is_open {
+            return self;
+        }
+        let overlap = SignedDuration::try_from(OVERLAP).unwrap_or(SignedDuration::ZERO);
+        let until = now.saturating_add(overlap).ok();
+        Self { clients: Open::Both, since: Some(now), until, ..self }
+    }
+
     /// Whether clients shall call in another way, or have time to follow.
     pub(crate) fn is_on_its_way(&self) -> bool {
         self.told != self.wanted || self.until.is_some()

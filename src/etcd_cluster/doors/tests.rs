@@ -1,6 +1,12 @@
 //! How a door is opened and closed again, one sentence each.
 
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::found::Doors;
 use super::*;
+use crate::etcd_cluster::compose::tests::stock;
+use crate::etcd_cluster::render::tests::cluster;
 use Open::{Both, Only};
 use Scheme::{Http, Https};
 
@@ -57,4 +63,32 @@ fn a_scheme_is_read_from_a_url_and_from_a_word() {
     assert_eq!(Scheme::read("https://main-a.space.svc:2380"), Some(Https));
     assert_eq!(Scheme::read("http"), Some(Http));
     assert_eq!(Scheme::read("unix://x"), None);
+}
+
+#[test]
+fn the_time_of_clients_begins_when_they_were_told_and_not_when_that_was_decided() {
+    let now: Timestamp = "2026-11-16T12:00:00Z".parse().unwrap();
+    let spec = cluster(json!({"tls": {"client": {"source": "Managed"}}}));
+    let takes = |urls: &str| {
+        let args = [format!("--listen-client-urls={urls}")];
+        json!({"metadata": {"name": "main-a"}, "spec": {"containers": [{"name": "etcd", "args": args}]}})
+    };
+    let told = |urls: &str, since: &str| {
+        let mut stock = stock(Vec::new(), vec![takes(urls)], Vec::new());
+        let clients = json!({"clients": {"scheme": "https", "since": since}});
+        stock.cluster.status = Some(serde_json::from_value(clients).unwrap());
+        let doors = Doors::of(&spec, &stock, now);
+        let late = doors.clone().told_late(&stock, now);
+        (doors.clients, late.clients, late.until.map(|it| it.to_string()))
+    };
+    let both = "https://0.0.0.0:2379,http://0.0.0.0:2379";
+    let long_ago = "2026-11-16T11:00:00Z";
+    let until = Some("2026-11-16T12:02:00Z".to_owned());
+    assert_eq!(told(both, long_ago), (Only(Https), Both, until));
+    let one = "https://0.0.0.0:2379";
+    assert_eq!(
+        told(one, long_ago),
+        (Only(Https), Only(Https), None),
+        "nobody comes in the old way"
+    );
 }

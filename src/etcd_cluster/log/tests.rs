@@ -97,6 +97,27 @@ fn whoever_is_older_counts_at_once() {
 }
 
 #[test]
+fn whoever_is_about_to_come_counts_before_it_is_heard() {
+    let lowered = |target: &str| {
+        status(
+            &json!({"currentVersion": "3.6.16", "targetVersion": target, "log": {"writer": "3.6", "since": 40}}),
+        )
+    };
+    let all = [("3.6.16", 90), ("3.6.16", 90)];
+    assert_eq!(now(&lowered("3.6.16"), &all), Some(("3.6".to_owned(), 40)));
+    assert_eq!(now(&lowered("3.7.3"), &all), Some(("3.6".to_owned(), 40)));
+    assert_eq!(now(&lowered("3.5.35"), &all), Some(("3.5".to_owned(), 40)));
+    let written = json!({"currentVersion": "3.6.16", "targetVersion": "3.5.35", "log": {"writer": "3.5", "since": 40}});
+    assert_eq!(now(&status(&written), &all), Some(("3.5".to_owned(), 40)), "it stays so");
+    let back = json!({"currentVersion": "3.6.16", "targetVersion": "3.6.16", "log": {"writer": "3.5", "since": 40}});
+    assert_eq!(
+        now(&status(&back), &all),
+        Some(("3.6".to_owned(), 90)),
+        "until all are asked again"
+    );
+}
+
+#[test]
 fn nothing_is_said_while_nobody_agrees() {
     assert_eq!(Written::now(&told("3.5", 4), &Heard::nothing()).unwrap().since, 4);
     assert_eq!(Written::now(&status(&json!({})), &Heard::nothing()), None);

@@ -20,24 +20,50 @@ etcd_network_peer_round_trip_time_seconds_bucket{le="0.0001"} 10
 etcd_network_peer_round_trip_time_seconds_bucket 7
 "#;
 
+fn peers() -> BTreeSet<String> {
+    ["a1", "b2", "c3"].map(str::to_owned).into()
+}
+
 const fn trip(at_least: u64, at_most: u64) -> RoundTrip {
     RoundTrip { at_least, at_most }
 }
 
 #[test]
 fn what_members_count_is_read_and_what_is_none_is_left_out() {
-    let found = counted(METRICS);
+    let found = counted(METRICS, &peers());
     assert_eq!(found.keys().collect::<Vec<_>>(), ["a1", "b2"]);
     let a1: Vec<_> = found["a1"].iter().map(|(most, count)| (*most, *count)).collect();
     assert_eq!(a1, [(100, 0), (102_400, 3), (204_800, 40), (u64::MAX, 41)]);
     assert_eq!(found["b2"][&100], 10);
+    let left = BTreeSet::from(["a1".to_owned()]);
+    assert_eq!(counted(METRICS, &left).keys().collect::<Vec<_>>(), ["a1"], "b2 has left");
+}
+
+#[test]
+fn a_few_messages_that_were_slow_or_fast_are_no_matter() {
+    // So many took at most 1 ms, 100 ms, 200 ms, and any time.
+    let pair = |counts: [u64; 4]| {
+        of_pair(
+            &[1000, 100_000, 200_000, u64::MAX]
+                .map(|it| it)
+                .into_iter()
+                .zip(counts)
+                .collect::<Vec<_>>(),
+        )
+    };
+    assert_eq!(pair([20, 20, 20, 20]), Some(trip(0, 1000)));
+    assert_eq!(pair([10, 10, 12, 12]), Some(trip(0, 200_000)), "two of twelve were slow");
+    assert_eq!(pair([2, 2, 20, 20]), Some(trip(100_000, 200_000)), "nine of ten were");
+    assert_eq!(pair([3, 3, 20, 20]), Some(trip(0, 200_000)));
+    assert_eq!(pair([0, 0, 0, 20]), Some(trip(200_000, u64::MAX)));
+    assert_eq!(pair([0, 0, 0, 7]), None, "too few");
 }
 
 #[test]
 fn the_pair_that_is_furthest_apart_counts_and_only_what_is_new() {
     let nothing =
         Counted::from([("a1".to_owned(), BTreeMap::new()), ("b2".to_owned(), BTreeMap::new())]);
-    let now = counted(METRICS);
+    let now = counted(METRICS, &peers());
     assert_eq!(round_trip([(&nothing, &now)]), Some(trip(102_400, 204_800)));
     assert_eq!(round_trip([(&now, &now)]), None, "nothing is new");
     let mut later = now.clone();

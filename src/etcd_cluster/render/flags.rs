@@ -28,7 +28,7 @@ impl Blueprint<'_> {
             namespace,
             uid,
             spec,
-            pace,
+            found,
             doors: _,
             named: _,
             agent_image: _,
@@ -56,7 +56,7 @@ impl Blueprint<'_> {
             flag("logger", "zap"),
         ];
         flags.extend(self.protected());
-        let settings = tune::settings(spec, pace)?.into_iter();
+        let settings = tune::settings(spec, found)?.into_iter();
         flags.extend(settings.map(|Setting { option, value, why: _ }| flag(option, &value)));
         Ok(flags)
     }

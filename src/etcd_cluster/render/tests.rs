@@ -7,6 +7,7 @@ use super::*;
 use crate::api::checked::Readable;
 use crate::api::etcd_member::Intent;
 use crate::api::names;
+use crate::etcd_cluster::pace::Pace;
 use crate::etcd_cluster::seen::Name;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::{Value, json};
@@ -30,7 +31,7 @@ pub(crate) const fn blueprint(spec: &EtcdCluster) -> Blueprint<'_> {
         doors: None,
         named: false,
         agent_image: "quorate/quorate:v1",
-        pace: Pace::OWN,
+        found: Found { pace: Pace::OWN, disk: None },
         agent_pull_policy: Some("IfNotPresent"),
     }
 }

@@ -1,6 +1,6 @@
 //! The settings of etcd that are not the same for every member of every cluster, and why.
-//! Comes in: what the user wants. Goes out: flags and variables, and the words for `status.tuning`.
-//! May touch: `api`; pure. One list serves both, so that what is told is what runs.
+//! Comes in: what the user wants, and what was found where members run. Goes out: flags and variables, and the words for `status.tuning`.
+//! May touch: `api`, Kubernetes' own types; pure. One list serves both, so that what is told is what runs.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::time::Duration;
@@ -12,9 +12,11 @@ use super::quantity::thousandths;
 use crate::api::etcd_cluster::checked::{Compaction, EtcdCluster};
 use crate::api::etcd_cluster::v1::Medium;
 use crate::api::etcd_cluster::v1::status::Tuned;
+use crate::api::etcd_member::{EtcdMember, Intent};
 use crate::api::etcd_version::Minor;
 use crate::api::field::Field;
 use crate::etcd_cluster::pace::{self, Pace};
+use crate::etcd_cluster::stock::{Stock, name_of};
 
 const MEBI: u64 = 1 << 20;
 /// Below this a disk has no room for as much log as etcd keeps by itself.
@@ -25,8 +27,10 @@ const LOG: u64 = 384 * MEBI;
 const SHORT_LOG: u64 = 192 * MEBI;
 const LEAST_QUOTA: u64 = 16 * MEBI;
 const MOST_QUOTA: u64 = 8 * 1024 * MEBI;
+/// etcd's name for the flag.
+pub(crate) const SNAPSHOT_COUNT: &str = "snapshot-count";
 /// What etcd 3.6 does by itself.
-const SNAPSHOT_COUNT: u32 = 10_000;
+const USUAL_SNAPSHOT_COUNT: u32 = 10_000;
 /// What etcd does by itself, in milliseconds.
 const HEARTBEAT: u128 = 100;
 const ELECTION: u128 = 1000;
@@ -48,6 +52,33 @@ const CHECKS: [(Minor, &[(&str, &str)]); 3] = [
 const GATED: &[(&str, &str)] =
     &[("feature-gates", "InitialCorruptCheck=true,CompactHashCheck=true")];
 
+/// What was found where members run, and is chosen by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// The pace that suits them.
+    pub(crate) pace: Pace,
+    /// How large the smallest of their disks is, if there are any. A disk that was asked to grow may not have grown, and never may.
+    pub(crate) disk: Option<u64>,
+}
+
+impl Found {
+    /// How large the disks are on which quotas must fit.
+    fn disk(self, spec: &EtcdCluster) -> u64 {
+        self.disk.map_or(spec.storage.bytes, |it| it.min(spec.storage.bytes))
+    }
+}
+
+/// How large the smallest disk is of the members that stay.
+pub(crate) fn smallest_disk(stock: &Stock) -> Option<u64> {
+    let stays = |it: &&EtcdMember| it.spec.intent.known() != Some(&Intent::Leave);
+    let claims = stock.members.iter().filter(stays).filter_map(|it| stock.claim(&name_of(it)));
+    let sizes = claims.filter_map(|it| {
+        let size = it.status.as_ref()?.capacity.as_ref()?.get("storage")?;
+        u64::try_from(thousandths(size)?.div_euclid(1000)).ok()
+    });
+    sizes.min()
+}
+
 /// One setting. Why is only said of what the user did not choose.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Setting {
@@ -66,10 +97,10 @@ pub(super) const fn trusts_its_authority(minor: Minor) -> &'static str {
 }
 
 /// What the operator chose, for `status.tuning`.
-pub(crate) fn tuning(spec: &EtcdCluster, pace: Pace) -> Vec<Tuned> {
+pub(crate) fn tuning(spec: &EtcdCluster, found: Found) -> Vec<Tuned> {
     // A version that nobody has looked at has no members, so there is nothing to tell of it.
-    let flags = settings(spec, pace).unwrap_or_default();
-    let all = flags.into_iter().chain(own_pace(spec, pace)).chain(variables(spec));
+    let flags = settings(spec, found).unwrap_or_default();
+    let all = flags.into_iter().chain(own_pace(spec, found.pace)).chain(variables(spec));
     let chosen = all.filter_map(|Setting { option, value, why }| {
         Some(Tuned {
             option: Field::Known(option.into()),
@@ -81,14 +112,13 @@ pub(crate) fn tuning(spec: &EtcdCluster, pace: Pace) -> Vec<Tuned> {
 }
 
 /// The flags.
-pub(super) fn settings(spec: &EtcdCluster, pace: Pace) -> Result<Vec<Setting>, NotInThisRelease> {
+pub(super) fn settings(spec: &EtcdCluster, found: Found) -> Result<Vec<Setting>, NotInThisRelease> {
     let checks = checks(spec.version.minor())?;
-    let size = size(spec).into_iter();
-    Ok(size.chain(history(spec)).chain(beat(spec, pace)).chain(checks).collect())
+    let size = size(spec, found.disk(spec)).into_iter();
+    Ok(size.chain(history(spec)).chain(beat(spec, found.pace)).chain(checks).collect())
 }
 
-fn size(spec: &EtcdCluster) -> Vec<Setting> {
-    let disk = spec.storage.bytes;
+fn size(spec: &EtcdCluster, disk: u64) -> Vec<Setting> {
     let small = disk < SMALL_DISK;
     let quota = match spec.options.quota {
         Some(bytes) => asked("quota-backend-bytes", &bytes),
@@ -126,10 +156,10 @@ fn history(spec: &EtcdCluster) -> Vec<Setting> {
         }
     };
     all.push(match spec.options.snapshot_count {
-        Some(count) => asked("snapshot-count", &count),
+        Some(count) => asked(SNAPSHOT_COUNT, &count),
         None => chosen(
-            "snapshot-count",
-            &SNAPSHOT_COUNT,
+            SNAPSHOT_COUNT,
+            &USUAL_SNAPSHOT_COUNT,
             "as etcd 3.6 does by itself: the log since the last snapshot is kept in memory, and read \
              again at each start",
         ),
@@ -139,7 +169,7 @@ fn history(spec: &EtcdCluster) -> Vec<Setting> {
 
 /// After how many entries a member makes a snapshot.
 pub(crate) fn snapshot_count(spec: &EtcdCluster) -> u32 {
-    spec.options.snapshot_count.unwrap_or(SNAPSHOT_COUNT)
+    spec.options.snapshot_count.unwrap_or(USUAL_SNAPSHOT_COUNT)
 }
 
 /// etcd does not start if the election is not five heartbeats away, so one follows the other.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::{Tale, certificates, sources, words};
+use super::{Tale, certificates, doors, sources, words};
 use crate::api::check::Verdict;
 use crate::api::condition::{
     AVAILABLE, CERTIFICATES_VALID, Condition, ConditionStatus, NAMESPACE_NOT_GRANTED, PAUSED,
@@ -17,7 +17,7 @@ use crate::api::etcd_cluster::v1::status::EtcdClusterStatus;
 use crate::api::field::Field;
 use crate::etcd_cluster::identity::tidings::Tidings;
 use crate::etcd_cluster::plan::{Because, Step};
-use crate::etcd_cluster::seen::{Etcd, Made, Reading};
+use crate::etcd_cluster::seen::{Auth, Course, Etcd, Made, Reading, Wanted, WayBack};
 
 /// A quorum that is away for less is on its way back: members that start need an election.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -79,8 +79,9 @@ fn facts(tale: &Tale<'_>, said: &[Condition]) -> Vec<Fact> {
     let reason = because.word();
     let (story, not_ready) = (words::story(tale), not_ready(tale));
     let waits = tale.plan.step == Step::Wait && tale.plan.chores.is_empty();
-    let to_mend = sources::to_mend(&tale.tidings);
-    let needs_a_person = because.needs_a_person() || to_mend.is_some();
+    let behind = behind(tale);
+    let to_mend = sources::to_mend(&tale.tidings).or_else(|| behind.clone());
+    let needs_a_person = needs_a_person(tale) || to_mend.is_some();
     let busy = tale.trouble.is_some()
         || !because.is_as_wanted() && !needs_a_person && because != Because::Paused
         || !waits;
@@ -95,9 +96,9 @@ fn facts(tale: &Tale<'_>, said: &[Condition]) -> Vec<Fact> {
     let is_lost = formed && !answers && because == Because::QuorumLost && has_been_away(tale, said);
     let (stalled_reason, stalled_words) = to_mend.unwrap_or_else(|| (reason, story.clone()));
     vec![
-        match not_ready {
-            Some((why, words)) if as_wanted => Fact::no(READY, why, words),
-            Some(_) | None => Fact::of(READY, as_wanted, reason, story.clone()),
+        match not_ready.filter(|_| as_wanted).or(behind) {
+            Some((why, words)) => Fact::no(READY, why, words),
+            None => Fact::of(READY, as_wanted, reason, story.clone()),
         },
         available,
         if busy {
@@ -115,16 +116,47 @@ fn facts(tale: &Tale<'_>, said: &[Condition]) -> Vec<Fact> {
         } else {
             Fact::no(QUORUM_LOST, "NotLost", "No quorum was lost.")
         },
-        if because == Because::Paused {
-            Fact::yes(PAUSED, reason, "`spec.paused` is true: nothing is changed.")
-        } else {
-            Fact::no(PAUSED, "NotPaused", "`spec.paused` is not set.")
-        },
+        paused(because),
         upgrading(tale, said),
         scaling(tale),
         recovering(tale),
         certificates(tale),
     ]
+}
+
+fn paused(because: Because) -> Fact {
+    if because == Because::Paused {
+        Fact::yes(PAUSED, because.word(), "`spec.paused` is true: nothing is changed.")
+    } else {
+        Fact::no(PAUSED, "NotPaused", "`spec.paused` is not set.")
+    }
+}
+
+/// Whether nothing goes on until a person does something.
+fn needs_a_person(tale: &Tale<'_>) -> bool {
+    let because = tale.plan.because;
+    let is_alarmed = tale.seen.etcd.known().is_some_and(|it| it.alarmed);
+    // If there were a way back it would have been taken. An alarm ends by itself, or says so itself.
+    let cannot_go_on = because == Because::RollingBlocked && !is_alarmed;
+    // Who only lacks the others comes back with them.
+    let fails = because == Because::QuorumLost && tale.seen.staying().any(|it| it.fails);
+    because.needs_a_person() || cannot_go_on || fails
+}
+
+/// What the spec asks for and does not get, where files are looked after meanwhile.
+fn behind(tale: &Tale<'_>) -> Option<(&'static str, String)> {
+    if tale.plan.because != Because::Defragmenting {
+        return None;
+    }
+    let Wanted { way_back, course, .. } = tale.seen.wanted;
+    if tale.seen.etcd.known().is_some_and(|it| it.auth == Auth::NoPassword) {
+        return Some((Because::AuthBlocked.word(), doors::words(tale)));
+    }
+    match (way_back, course) {
+        (WayBack::Taken, _) => Some((Because::TakenBack.word(), words::taken_back(tale))),
+        (_, Course::NoWay) => Some((Because::Unreachable.word(), words::unreachable(tale))),
+        (_, Course::Reached | Course::Further | Course::Down) => None,
+    }
 }
 
 /// While files are rewritten a cluster is ready, as long as nobody is missing.
@@ -195,6 +227,9 @@ fn upgrading(tale: &Tale<'_>, said: &[Condition]) -> Fact {
     );
     if because == Because::TakenBack {
         return Fact::no(UPGRADING, because.word(), words::story(tale));
+    }
+    if let Some((why, words)) = behind(tale) {
+        return Fact::no(UPGRADING, why, words);
     }
     let was = was_upgrading(said);
     let is_well = tale.seen.etcd.known().is_some_and(Etcd::all_voters_are_well);

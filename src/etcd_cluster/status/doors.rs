@@ -3,6 +3,7 @@
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use super::Tale;
+use crate::api::names;
 use crate::etcd_cluster::doors::Scheme;
 use crate::etcd_cluster::plan::Because;
 use crate::etcd_cluster::seen::{Auth, Reading};
@@ -57,6 +58,12 @@ fn users(tale: &Tale<'_>) -> String {
         Auth::OtherPassword => {
             format!("The password of root is another than in the Secret {secret}: etcd is given that one.")
         }
+        Auth::Unnamed => format!(
+            "`spec.auth` is enabled, and the operator shows a certificate that does not have its name, `{}`: etcd would not know it, so it does \
+             not ask for users yet. If authorities are being changed that ends by itself; if an issuer signs for the cluster, it must keep the \
+             common name that it is asked for.",
+            names::OPERATOR,
+        ),
         Auth::Unwanted => "etcd asks for users, and shall not: it is told so.".to_owned(),
         Auth::Unknown => "It could not be found out whether etcd asks for users; members are not changed meanwhile.".to_owned(),
     }

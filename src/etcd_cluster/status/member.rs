@@ -4,7 +4,7 @@
 
 use super::Tale;
 use super::conditions::{Fact, changed};
-use crate::api::condition::HEALTHY;
+use crate::api::condition::{HEALTHY, POD_REFUSED};
 use crate::api::etcd_cluster::v1::status::MemberRole;
 use crate::api::etcd_member::{EtcdMember, EtcdMemberStatus, MemberPhase};
 use crate::api::field::Field;
@@ -74,12 +74,21 @@ fn phase(seen: &Seen, name: &Name) -> MemberPhase {
 }
 
 /// Whether it answers. A learner answers without the others, and a voter needs them to agree; but one that is
-/// heard and lacks only the others is not to blame.
+/// heard and lacks only the others is not to blame, unless those agree without it.
 fn healthy(tale: &Tale<'_>, name: &Name) -> Fact {
     let voice = tale.look.heard.voices.get(name);
+    if tale.look.is_left_out(name) {
+        let why = voice.and_then(|it| it.silence.clone()).unwrap_or_else(|| "no answer".to_owned());
+        let words =
+            format!("It answers for itself, and does not agree with the others, who agree: {why}.");
+        return Fact::no(HEALTHY, "LeftOut", words);
+    }
     let heard = voice.is_some_and(|it| it.standing.is_some());
     if heard {
         return Fact::yes(HEALTHY, "Answers", "It answers.");
+    }
+    if let Some(why) = tale.refused.get(name) {
+        return Fact::no(HEALTHY, POD_REFUSED, format!("The API server refuses its pod: {why}"));
     }
     let (reason, words) = super::words::silence(tale, name);
     Fact::no(HEALTHY, reason, words)

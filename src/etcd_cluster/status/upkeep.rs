@@ -18,7 +18,8 @@ const MEBI: u64 = 1 << 20;
 pub(super) fn progress(tale: &Tale<'_>) -> Field<Progress> {
     let told = told(tale);
     let Some(round) = told.round() else { return Field::Absent };
-    let all = tale.seen.etcd.known().map_or(0, |etcd| etcd.voters().count());
+    let all = tale.seen.etcd.known().map(|etcd| etcd.voters().count());
+    let all = all.unwrap_or_else(|| tale.seen.staying().count());
     let had: BTreeSet<&Name> = round.turns.iter().collect();
     let is_away = tale.seen.upkeep.rewriting.as_ref().is_some_and(|it| !is_well(tale, it));
     let done = had.len().saturating_sub(usize::from(is_away));
@@ -47,6 +48,9 @@ pub(super) fn rewriting(tale: &Tale<'_>) -> String {
     let away = tale.seen.upkeep.rewriting.as_ref().filter(|it| !is_well(tale, it));
     let begun = "Members rewrite their files to give back what is free in them, one after the other, the leader last.";
     match away {
+        Some(name) if tale.seen.etcd.known().is_none() => format!(
+            "{begun} {name} does so now and answers nobody meanwhile; without it there is no quorum. It comes back by itself."
+        ),
         Some(name) => format!(
             "{begun} {name} does so now and answers nobody meanwhile; the others serve. Nobody else is touched before it answers."
         ),
@@ -82,7 +86,7 @@ fn full(tale: &Tale<'_>) -> String {
 /// How room is made.
 pub(super) fn no_space(tale: &Tale<'_>) -> String {
     let given_up = told(tale).compacted.map(|it| {
-        format!(" History before revision {} was given up, because nothing else made room.", it.0)
+        format!(" To make room, history before revision {} has been given up so far.", it.0)
     });
     format!(
         "{}. etcd takes no writes (NOSPACE). Room is being made: one member after the other rewrites its file, and the alarm is ended when a fifth \
@@ -95,11 +99,19 @@ pub(super) fn no_space(tale: &Tale<'_>) -> String {
 
 /// What a person can do where there is no room to be made.
 pub(super) fn no_space_stays(tale: &Tale<'_>) -> String {
+    let is_stopped = tale.seen.etcd.known().is_some_and(|it| it.alarmed);
+    let first = is_stopped.then(|| {
+        let runs = tale.look.way.runs.map_or_else(|| "the old one".to_owned(), |it| it.to_string());
+        format!(
+            " No member is made anew while another release is on its way: put {runs} back into `spec.version` before you raise the quota."
+        )
+    });
     format!(
         "{}. etcd takes no writes (NOSPACE), and there is nothing left that the operator could give back. Raise `spec.options.quota`, and \
-         `spec.storage.size` with it if the disk has no room for two such files; or delete keys. Room is looked for every five minutes, and \
+         `spec.storage.size` with it if the disk has no room for two such files; or delete keys.{} Room is looked for every five minutes, and \
          the alarm is ended by itself when a fifth of the quota is free.",
         full(tale),
+        first.unwrap_or_default(),
     )
 }
 

@@ -209,7 +209,7 @@ pub(super) fn ahead(tale: &Tale<'_>) -> Option<String> {
 }
 
 /// What was taken back, and what a person can do.
-fn taken_back(tale: &Tale<'_>) -> String {
+pub(super) fn taken_back(tale: &Tale<'_>) -> String {
     let TakenBack { member, reason, .. } =
         undo::stands(&tale.look.stock.cluster).cloned().unwrap_or_default();
     let member = member.known().map_or("A member", |it| it.as_str()).to_owned();
@@ -222,7 +222,7 @@ fn taken_back(tale: &Tale<'_>) -> String {
 }
 
 /// Why a release cannot be reached.
-fn unreachable(tale: &Tale<'_>) -> String {
+pub(super) fn unreachable(tale: &Tale<'_>) -> String {
     let (asked, runs) = (tale.look.way.asked, tale.look.blueprint.spec.version);
     let why = path(runs, asked).err().map_or_else(String::new, |why| why.to_string());
     format!(

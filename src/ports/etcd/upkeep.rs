@@ -13,23 +13,19 @@ use crate::api::etcd_says::Data;
 /// A member reads everything for this.
 const COMPARE_LIMIT: Duration = Duration::from_secs(30);
 
-/// What was sent, and whose answer did not come in time, is under way.
-fn unless_under_way(done: Result<(), EtcdError>) -> Result<(), EtcdError> {
-    match done {
-        Err(EtcdError::TimedOut { .. }) => Ok(()),
-        Ok(()) | Err(_) => done,
-    }
-}
-
 impl Line {
     /// Lets the member rewrite its file. It answers nobody until it is done.
     pub(crate) async fn defragment(&self) -> Result<(), EtcdError> {
         let mut client = self.client.maintenance_client();
-        let done = self.within("rewrite the file", client.defragment()).await;
-        unless_under_way(done.map(|_| ()))
+        match self.within("rewrite the file", client.defragment()).await {
+            // What was sent, and whose answer did not come in time, is under way.
+            Err(EtcdError::TimedOut { .. }) => Ok(()),
+            done => done.map(|_| ()),
+        }
     }
 
-    /// Lets all members forget what was before a revision. What is forgotten already is as good as done.
+    /// Lets all members forget what was before a revision. What is forgotten already is as good as done. Without an answer in time
+    /// nobody knows whether they agreed on it, so it is to be asked for again.
     pub(crate) async fn compact(&self, revision: i64) -> Result<(), EtcdError> {
         let mut client = self.client.kv_client();
         // The answer comes when this member has let go of it; others need about as long.
@@ -37,7 +33,7 @@ impl Line {
         let call = client.compact(revision, Some(options));
         match self.within("give history up", call).await {
             Err(error) if error.code() == Some(Code::OutOfRange) => Ok(()),
-            done => unless_under_way(done.map(|_| ())),
+            done => done.map(|_| ()),
         }
     }
 

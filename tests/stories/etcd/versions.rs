@@ -4,8 +4,11 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{LimitRange, LimitRangeItem, LimitRangeSpec, Pod};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt;
+use kube::api::PostParams;
 use quorate_harness::etcd_cluster::Cluster;
 use quorate_harness::{Disturbs, Story};
 use serde_json::{Value, json};
@@ -86,7 +89,8 @@ async fn a_cluster_goes_down_a_minor_version_changes_its_mind_and_goes_again() -
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "minutes; make stories-long tells it"]
 async fn a_bad_image_is_taken_back_by_itself() -> Result<()> {
-    taken_back("etcd-bad-image", &json!({"image": {"repository": "registry.invalid/etcd"}})).await
+    let nowhere = json!({"image": {"repository": "registry.invalid/etcd"}});
+    taken_back("etcd-bad-image", &nowhere, async |_| Ok(())).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -94,7 +98,15 @@ async fn a_bad_image_is_taken_back_by_itself() -> Result<()> {
 async fn memory_that_does_not_suffice_is_taken_back_by_itself() -> Result<()> {
     let limits = json!({"memory": "8Mi"});
     let little = json!({"resources": {"requests": limits, "limits": limits}});
-    taken_back("etcd-little-memory", &little).await
+    taken_back("etcd-little-memory", &little, async |_| Ok(())).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "minutes; make stories-long tells it"]
+async fn resources_that_the_namespace_does_not_grant_are_taken_back_by_themselves() -> Result<()> {
+    let limits = json!({"memory": "2Gi"});
+    let much = json!({"resources": {"requests": {"memory": "64Mi"}, "limits": limits}});
+    taken_back("etcd-refused", &much, grant_little).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -151,12 +163,32 @@ fn image(pod: &Pod) -> Option<String> {
     pod.spec.as_ref()?.containers.first()?.image.clone()
 }
 
+/// The admin lets no container have more than a gibibyte of memory.
+async fn grant_little(story: &Story) -> Result<()> {
+    let limits = [LimitRangeItem {
+        type_: "Container".to_owned(),
+        max: Some([("memory".to_owned(), Quantity("1Gi".to_owned()))].into()),
+        ..LimitRangeItem::default()
+    }];
+    let range = LimitRange {
+        metadata: ObjectMeta { name: Some("little".to_owned()), ..ObjectMeta::default() },
+        spec: Some(LimitRangeSpec { limits: limits.into() }),
+    };
+    story.api::<LimitRange>().create(&PostParams::default(), &range).await?;
+    Ok(())
+}
+
 /// A change with which no member starts costs one member for a while, and is taken back; it stays so until the spec is changed.
-async fn taken_back(title: &'static str, change: &Value) -> Result<()> {
+async fn taken_back(
+    title: &'static str,
+    change: &Value,
+    first: impl AsyncFnOnce(&Story) -> Result<()>,
+) -> Result<()> {
     with_operator(title, Disturbs::Nothing, async |story: &Story| {
         let cluster = with_release(story, &["3.6.16"]).await?;
         watched(&cluster, async |witnesses| {
             let before = cluster.user.listed().await?;
+            first(story).await?;
             cluster.edit(change).await?;
             let plot = async {
                 let (reason, words) = says_because(story, &cluster, "TakenBack").await?;

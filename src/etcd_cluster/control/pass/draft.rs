@@ -13,8 +13,8 @@ use crate::api::etcd_cluster::v1::EtcdCluster;
 use crate::api::kinds;
 use crate::etcd_cluster::compose::uid;
 use crate::etcd_cluster::control::Context;
-use crate::etcd_cluster::pace::Pace;
 use crate::etcd_cluster::render::Blueprint;
+use crate::etcd_cluster::render::tune::Found;
 use crate::etcd_cluster::undo;
 use crate::ports::clock;
 
@@ -43,7 +43,7 @@ impl Draft {
             uid: &self.uid,
             spec: &self.spec,
             doors: None,
-            pace: Pace::OWN,
+            found: Found::default(),
             named: false,
             agent_image: &context.agent_image,
             agent_pull_policy: Some("IfNotPresent"),

@@ -9,7 +9,9 @@ use crate::api::etcd_version::policy::LINES;
 use crate::api::field::Field;
 use crate::api::told::Told;
 
-use crate::etcd_cluster::render::tune::tuning;
+use crate::etcd_cluster::compose::tests::stock;
+use crate::etcd_cluster::pace::Pace;
+use crate::etcd_cluster::render::tune::{Found, smallest_disk, tuning};
 use crate::etcd_cluster::stock::Stock;
 
 fn flags(said: Value) -> Vec<String> {
@@ -246,7 +248,8 @@ fn where_others_sign_for_members_these_ask_each_other_for_the_name_of_the_cluste
 fn a_pace_that_was_measured_is_told_and_kept_and_etcds_own_needs_no_flag() {
     let spec = cluster(json!({}));
     let paced = |pace: Pace| {
-        let flags = Blueprint { pace, ..blueprint(&spec) }.flags(&name("main-a"), &[]).unwrap();
+        let found = Found { pace, disk: None };
+        let flags = Blueprint { found, ..blueprint(&spec) }.flags(&name("main-a"), &[]).unwrap();
         flags.into_iter().filter(|it| it.contains("heartbeat") || it.contains("election")).collect()
     };
     for pace in Pace::all() {
@@ -257,7 +260,7 @@ fn a_pace_that_was_measured_is_told_and_kept_and_etcds_own_needs_no_flag() {
         ];
         assert_eq!(flags, if pace.is_own() { &[][..] } else { &expected[..] });
         let status = EtcdClusterStatus {
-            tuning: Field::Known(tuning(&spec, pace)),
+            tuning: Field::Known(tuning(&spec, Found { pace, disk: None })),
             ..EtcdClusterStatus::default()
         };
         assert_eq!(Pace::told(&status), pace, "what is told is what is kept");
@@ -265,8 +268,39 @@ fn a_pace_that_was_measured_is_told_and_kept_and_etcds_own_needs_no_flag() {
 }
 
 #[test]
+fn a_quota_fits_on_the_disk_that_is_there_and_not_on_the_one_that_was_asked_for() {
+    let spec = cluster(json!({"storage": {"size": "20Gi"}}));
+    let quota = |disk| {
+        let found = Found { disk, ..Found::default() };
+        let flags = Blueprint { found, ..blueprint(&spec) }.flags(&name("main-a"), &[]).unwrap();
+        let told = flags.iter().find_map(|it| it.strip_prefix("--quota-backend-bytes="));
+        told.unwrap().parse::<u64>().unwrap() >> 20
+    };
+    assert_eq!(quota(None), 8192);
+    assert_eq!(quota(Some(100 << 30)), 8192, "there may be more than was asked for");
+    assert_eq!(quota(Some(2 << 30)), 832, "it has not grown");
+    let member = |name: &str, intent: &str| json!({"metadata": {"name": name}, "spec": {"clusterName": "main", "name": name, "peerURL": "", "intent": intent}});
+    let claim = |name: &str, size: &str| json!({"metadata": {"name": name}, "status": {"capacity": {"storage": size}}});
+    let stock = stock(
+        vec![member("a", "Join"), member("b", "Join"), member("c", "Leave"), member("d", "Join")],
+        Vec::new(),
+        vec![
+            claim("a", "20Gi"),
+            claim("b", "2Gi"),
+            claim("c", "1Gi"),
+            json!({"metadata": {"name": "d"}}),
+        ],
+    );
+    assert_eq!(
+        smallest_disk(&stock),
+        Some(2 << 30),
+        "who goes does not count, nor who has none yet"
+    );
+}
+
+#[test]
 fn what_the_operator_chose_is_told_with_its_reason_and_nothing_else_is() {
-    let told = |said| serde_json::to_value(tuning(&cluster(said), Pace::OWN)).unwrap();
+    let told = |said| serde_json::to_value(tuning(&cluster(said), Found::default())).unwrap();
     let options = |told: &Value| -> Vec<String> {
         let all = told.as_array().unwrap().iter();
         all.map(|it| it["option"].as_str().unwrap().to_owned()).collect()
