@@ -10,7 +10,7 @@ use crate::etcd_cluster::heard::Voice;
 use crate::etcd_cluster::render::tests::{UID, blueprint, cluster, name};
 use crate::etcd_cluster::seen::Auth;
 
-pub(super) const NOW: &str = "2026-11-16T12:00:00Z";
+pub(crate) const NOW: &str = "2026-11-16T12:00:00Z";
 
 pub(super) fn object<K: serde::de::DeserializeOwned>(json: Value) -> K {
     serde_json::from_value(json).unwrap()
@@ -31,7 +31,7 @@ pub(crate) fn stock(members: Vec<Value>, pods: Vec<Value>, claims: Vec<Value>) -
     }
 }
 
-pub(super) fn member(name: &str, made: &str, status: Value) -> Value {
+pub(crate) fn member(name: &str, made: &str, status: Value) -> Value {
     json!({
         "apiVersion": "etcd.appdelivery.cncf.io/v1", "kind": "EtcdMember",
         "metadata": {"name": name, "creationTimestamp": made},
@@ -61,7 +61,7 @@ pub(super) fn seen(stock: &Stock, heard: &Heard) -> Seen {
     look_for(&cluster(json!({})), stock, heard, |it: &Look<'_>| it.seen())
 }
 
-fn look_for<T>(
+pub(crate) fn look_for<T>(
     spec: &crate::api::etcd_cluster::checked::EtcdCluster,
     stock: &Stock,
     heard: &Heard,
@@ -98,7 +98,7 @@ fn standing(id: u64, applied: u64) -> Standing {
     }
 }
 
-pub(super) fn heard(voices: &[(&str, u64, u64, bool)], list: &[(u64, &str, bool)]) -> Heard {
+pub(crate) fn heard(voices: &[(&str, u64, u64, bool)], list: &[(u64, &str, bool)]) -> Heard {
     let voice = |(of, id, applied, agrees): &(&str, u64, u64, bool)| {
         let standing = Some(standing(*id, *applied));
         (name(of), Voice { standing, agrees: *agrees, silence: None })
