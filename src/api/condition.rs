@@ -57,7 +57,11 @@ pub const READY: &str = "Ready";
 pub const AVAILABLE: &str = "Available";
 /// A member answers as it should.
 pub const HEALTHY: &str = "Healthy";
-/// The reason why a member is not healthy whose pod the API server refuses.
+/// A member answers for itself.
+pub const ANSWERS: &str = "Answers";
+/// A member answers for itself, and does not agree with the others, who agree. Said only while it is so.
+pub const LEFT_OUT: &str = "LeftOut";
+/// The API server refuses a member's pod. Said only while it is so.
 pub const POD_REFUSED: &str = "PodRefused";
 /// Members come or go because another number is wanted.
 pub const SCALING: &str = "Scaling";

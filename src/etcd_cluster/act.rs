@@ -21,7 +21,7 @@ use super::identity::trust::Trust;
 use super::keyring::KeyringError;
 use super::observe::Lines;
 use super::plan::deeds::Moment;
-use super::plan::{Chore, Plan};
+use super::plan::{Chore, Plan, Step};
 use super::render::{Blueprint, NotInThisRelease};
 use super::seen::{Name, Seen};
 use super::stock::Stock;
@@ -43,6 +43,9 @@ pub(crate) enum ActError {
     /// A call to the API server failed.
     #[error(transparent)]
     Object(ObjectError),
+    /// The API server has looked at a pod, and does not take it.
+    #[error(transparent)]
+    PodRefused(ObjectError),
     /// A call to etcd failed.
     #[error(transparent)]
     Etcd(EtcdError),
@@ -69,17 +72,13 @@ pub(crate) enum ActError {
 }
 
 impl ActError {
-    /// Whether the API server has said no, to what would be the same if it were asked for again.
-    fn is_refusal(&self) -> bool {
-        matches!(self, Self::Object(error) if error.class() == Class::Refused)
-    }
-
     /// Whether something has only changed since it was looked at: the next look sees it.
     pub(crate) fn is_late(&self) -> bool {
         match self {
             Self::Object(error) => matches!(error.class(), Class::Conflict | Class::NotFound),
             Self::Gone { .. } => true,
-            Self::Etcd(_)
+            Self::PodRefused(_)
+            | Self::Etcd(_)
             | Self::Unled(_)
             | Self::CannotMake(_)
             | Self::Secret(_)
@@ -155,25 +154,31 @@ impl Act<'_> {
         }
     }
 
-    /// Does the chores, then the step. Whatever fails first ends the pass; but a pod that is refused holds up nobody else.
+    /// Does the chores, then the step. Whatever fails first ends the pass; but a pod that is refused holds up nobody else, and is told
+    /// by itself.
     pub(crate) async fn carry_out(&mut self, plan: &Plan) -> Result<(), ActError> {
         let Plan { chores, step, because: _ } = plan;
-        let mut refused = Ok(());
         for chore in chores {
             rehearsal::moment(chore.word(), Moment::Before.word());
             match (self.chore(chore).await, chore) {
-                (Err(error), Chore::MakePod { member, .. }) if error.is_refusal() => {
+                (Err(ActError::PodRefused(error)), Chore::MakePod { member, .. }) => {
                     self.refused.insert(member.clone(), chain(&error));
-                    refused = refused.and(Err(error));
                 }
                 (done, _) => done?,
             }
             rehearsal::moment(chore.word(), Moment::After.word());
         }
-        let Some(word) = step.word() else { return refused };
+        let Some(word) = step.word().filter(|_| !self.is_mended(plan)) else { return Ok(()) };
         rehearsal::moment(word, Moment::Before.word());
         self.step(step).await?;
         rehearsal::moment(word, Moment::After.word());
-        refused
+        Ok(())
+    }
+
+    /// Whether a change was to be taken back because a pod was refused, and is none any more.
+    fn is_mended(&self, plan: &Plan) -> bool {
+        let Step::TakeBack(name) = &plan.step else { return false };
+        let is_its_pod = |it: &Chore| matches!(it, Chore::MakePod { member, .. } if member == name);
+        plan.chores.iter().any(is_its_pod) && !self.refused.contains_key(name)
     }
 }

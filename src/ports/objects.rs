@@ -59,6 +59,12 @@ impl ObjectError {
         matches!(source.as_ref(), kube::Error::Api(status) if status.reason == "AlreadyExists")
     }
 
+    /// Whether the object itself is not taken: by a quota, a policy, or the API server's own rules.
+    pub(crate) fn is_denied(&self) -> bool {
+        let Self::Call(CallError::Call { source, .. }) = self else { return false };
+        matches!(source.as_ref(), kube::Error::Api(status) if matches!(status.code, 403 | 422))
+    }
+
     /// What the failure means.
     pub(crate) fn class(&self) -> Class {
         match self {

@@ -119,7 +119,10 @@ impl Act<'_> {
         if listed.is_some_and(|it| !it.learner) {
             pod.labels_mut().insert(names::ROLE_LABEL.to_owned(), names::VOTER.to_owned());
         }
-        if_not_there(self.objects.create(&pod).await)
+        match self.objects.create(&pod).await {
+            Err(error) if error.is_denied() => Err(ActError::PodRefused(error)),
+            made => if_not_there(made),
+        }
     }
 
     /// Whom a pod is told of: the founders, or everybody that etcd lists.

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::{Look, pod};
-use crate::api::condition::{Condition, ConditionStatus, HEALTHY, POD_REFUSED};
+use crate::api::condition::{ANSWERS, Condition, ConditionStatus, LEFT_OUT, POD_REFUSED};
 use crate::api::etcd_member::{EtcdMember, MemberPhase};
 use crate::etcd_cluster::stock::name_of;
 
@@ -32,7 +32,7 @@ pub(super) fn is_given_up(look: &Look<'_>, object: &EtcdMember, pod: Option<&Pod
         let since = if standing.is_learner {
             listens_since(object)
         } else {
-            unwell_since(object).filter(|_| look.is_left_out(&name_of(object)))
+            left_out_since(object).filter(|_| look.is_left_out(&name_of(object)))
         };
         return since.is_some_and(|it| lasted(it) >= patience);
     }
@@ -40,7 +40,7 @@ pub(super) fn is_given_up(look: &Look<'_>, object: &EtcdMember, pod: Option<&Pod
     if look.is_rewriting(&name_of(object)) {
         return false;
     }
-    let Some(since) = unwell_since(object) else { return false };
+    let Some(since) = silent_since(object) else { return false };
     let unwell = match pod {
         // A new pod has its own time: the one before may have been made from something that was taken back.
         Some(pod) => lasted(made_at(pod).map_or(since, |it| it.max(since))),
@@ -60,8 +60,7 @@ pub(super) fn fails(look: &Look<'_>, object: &EtcdMember, pod: Option<&Pod>) -> 
         Duration::try_from(lasted).unwrap_or_default()
     };
     let Some(pod) = pod else {
-        return why_it_is_refused(object).is_some()
-            && unwell_since(object).is_some_and(|it| lasted(it) >= SHORTEST);
+        return refused_since(object).is_some_and(|it| lasted(it) >= SHORTEST);
     };
     if is_heard {
         return is_given_up(look, object, Some(pod)) && look.is_left_out(&name_of(object));
@@ -90,25 +89,36 @@ fn listens_since(object: &EtcdMember) -> Option<Timestamp> {
     }
 }
 
-/// Since when a member is known to be unwell.
-pub(crate) fn unwell_since(object: &EtcdMember) -> Option<Timestamp> {
-    unwell(object)?.last_transition_time.known()?.as_str().parse().ok()
+/// Since when a member is known to be silent.
+fn silent_since(object: &EtcdMember) -> Option<Timestamp> {
+    since(told(object, ANSWERS, ConditionStatus::False)?)
+}
+
+/// Since when a member is known to be left out.
+fn left_out_since(object: &EtcdMember) -> Option<Timestamp> {
+    since(told(object, LEFT_OUT, ConditionStatus::True)?)
+}
+
+/// Since when the API server is known to refuse a member's pod.
+fn refused_since(object: &EtcdMember) -> Option<Timestamp> {
+    since(told(object, POD_REFUSED, ConditionStatus::True)?)
 }
 
 /// Why the API server refuses a member's pod, as it was written down.
 pub(crate) fn why_it_is_refused(object: &EtcdMember) -> Option<String> {
-    let Condition { reason, message, .. } = unwell(object)?;
-    let is_refused = reason.known().is_some_and(|it| it.as_str() == POD_REFUSED);
-    is_refused.then(|| message.known().map(|it| it.as_str().to_owned()))?
+    let Condition { message, .. } = told(object, POD_REFUSED, ConditionStatus::True)?;
+    message.known().map(|it| it.as_str().trim_end_matches('.').to_owned())
 }
 
-/// What was written down of a member that is unwell.
-fn unwell(object: &EtcdMember) -> Option<&Condition> {
+/// What was written down of a member, if it says this.
+fn told<'a>(object: &'a EtcdMember, kind: &str, says: ConditionStatus) -> Option<&'a Condition> {
     let conditions = object.status.as_ref()?.conditions.known()?;
-    let is_about_it =
-        |it: &&Condition| it.kind.known().is_some_and(|kind| kind.as_str() == HEALTHY);
-    let told = conditions.iter().find(is_about_it)?;
-    (told.status.known() == Some(&ConditionStatus::False)).then_some(told)
+    let is_about_it = |it: &&Condition| it.kind.known().is_some_and(|it| it.as_str() == kind);
+    conditions.iter().find(is_about_it).filter(|it| it.status.known() == Some(&says))
+}
+
+fn since(told: &Condition) -> Option<Timestamp> {
+    told.last_transition_time.known()?.as_str().parse().ok()
 }
 
 #[cfg(test)]

@@ -94,8 +94,13 @@ pub(crate) fn has_run(pod: &Pod) -> bool {
 pub(crate) fn crashes(pod: &Pod, attempts: u32) -> bool {
     etcd(pod).is_some_and(|it| {
         let waits = it.state.as_ref().is_some_and(|state| state.waiting.is_some());
-        waits && u32::try_from(it.restart_count).is_ok_and(|it| it >= attempts)
+        waits && restarts(pod) >= attempts
     })
+}
+
+/// How often etcd was started again in a pod.
+pub(crate) fn restarts(pod: &Pod) -> u32 {
+    etcd(pod).map_or(0, |it| u32::try_from(it.restart_count).unwrap_or(0))
 }
 
 /// Whether a container cannot even be made, because of its image or its settings.

@@ -277,6 +277,20 @@ impl Visit<'_> {
         Look { blueprint, stock, heard, way, before, now, since, names: names.clone(), trust }
     }
 
+    /// Who does what was decided from a look.
+    fn doer<'b>(
+        &'b self,
+        look: &Look<'b>,
+        seen: &'b Seen,
+        lines: &'b Lines,
+        stock: &'b mut Stock,
+    ) -> Act<'b> {
+        let Context { objects, mandate, .. } = self.context;
+        let Look { blueprint, before, trust, .. } = *look;
+        let refused = BTreeMap::new();
+        Act { trust, objects, mandate, blueprint, before, seen, lines, stock, refused }
+    }
+
     /// Looks after the Secrets. Answers why nothing can be signed, what went wrong, which holds up nothing else, and whether
     /// applications were told something only now, or could not be.
     async fn keep(
@@ -288,7 +302,8 @@ impl Visit<'_> {
         match keyring.keep(objects, circle, self.now).await {
             Ok(Kept { written, stuck, turns, moves }) => {
                 self.tell_turns(cluster, &turns, &moves).await;
-                let is_told_late = written.contains(&names::client_secret(self.blueprint.name));
+                let is_told = written.contains(&names::client_secret(self.blueprint.name));
+                let is_told_late = is_told || stuck.is_some();
                 Ok((stuck, None, is_told_late))
             }
             // Without a right to Secrets there is nothing to tell, either: another room does.
@@ -319,21 +334,7 @@ impl Visit<'_> {
         self.note(true, &seen, &plan);
         let mut after = view.stock.clone();
         // A Secret that cannot be written holds up no member that has one.
-        let Context { objects, mandate, .. } = self.context;
-        let (blueprint, before, lines) = (&blueprint, before.as_ref(), &view.lines);
-        let (trust, stock) = (view.trust.as_ref(), &mut after);
-        let (seen_now, refused) = (&seen, BTreeMap::new());
-        let mut act = Act {
-            trust,
-            objects,
-            mandate,
-            blueprint,
-            before,
-            seen: seen_now,
-            lines,
-            stock,
-            refused,
-        };
+        let mut act = self.doer(&look, &seen, &view.lines, &mut after);
         let done = carry_out(&mut act, &plan).await;
         let refused = act.refused;
         let done = done.and(trouble.map_or(Ok(()), Err));
@@ -341,10 +342,12 @@ impl Visit<'_> {
             plan.deeds().for_each(|deed| rehearsal::moment(deed, Moment::Untold.word()));
         }
         self.tell_of(&plan, &seen, &done, &after.cluster).await;
+        self.tell_refused(&plan, &refused);
         let late = done.as_ref().is_err_and(ActError::is_late);
         let trouble = done.err().filter(|it| !it.is_late()).map(|error| chain(&error));
+        let trouble = trouble.or_else(|| refused.values().next().cloned());
         let view = View { stock: after, ..view };
-        let look = self.look(blueprint, way, before, &view);
+        let look = self.look(&blueprint, way, before.as_ref(), &view);
         let next = if trouble.is_some() { Some(AGAIN) } else { soon(late, is_idle(&plan)) };
         let plan = status::as_told(&view.stock.cluster, &seen, plan);
         let tidings = Tidings { stuck: why, ..self.context.keyring.tidings(self.blueprint.uid) };

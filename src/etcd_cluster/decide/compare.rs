@@ -36,7 +36,14 @@ pub(super) fn rule(seen: &Seen, etcd: &Etcd) -> Said {
     let lost = heal::rule(seen, etcd).or_else(|| strangers(seen, etcd)).filter(does_something);
     // Or it does not start with what is wanted of it.
     let failing = || roll::taken_back(seen, etcd);
-    Some(lost.or_else(failing).unwrap_or((Step::Wait, Because::DataDiffers)))
+    // One that is well and yet cannot be compared may never be.
+    let is_unlike = |it: &Registered| it.copy.is_none() && it.is_well();
+    let because = if etcd.voters().any(is_unlike) {
+        Because::DataDiffersBlocked
+    } else {
+        Because::DataDiffers
+    };
+    Some(lost.or_else(failing).unwrap_or((Step::Wait, because)))
 }
 
 /// The data that as many voters have as must agree.

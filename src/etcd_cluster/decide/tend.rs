@@ -9,7 +9,7 @@
 use super::Said;
 use crate::etcd_cluster::plan::{Because, Step};
 use crate::etcd_cluster::seen::upkeep::{Alarm, Occasion, Space, Upkeep};
-use crate::etcd_cluster::seen::{Course, Etcd, Member, Name, Registered, Seen};
+use crate::etcd_cluster::seen::{Course, Etcd, Member, Name, Pod, Reading, Registered, Seen};
 
 /// The second is for a call that was written down and never made.
 const MOST_TURNS: usize = 2;
@@ -33,7 +33,9 @@ pub(super) fn alone(seen: &Seen) -> Said {
         Occasion::Schedule | Occasion::Threshold => Because::Defragmenting,
         Occasion::NoSpace => Because::NoSpace,
     };
-    (seen.staying().count() <= FEW).then_some((Step::Wait, because))
+    let runs = |it: &Member| it.pod == Reading::Known(Pod::Started) && !it.fails;
+    let is_it = seen.staying().count() <= FEW && seen.staying().all(runs);
+    is_it.then_some((Step::Wait, because))
 }
 
 /// A file has reached its quota, and nobody can write. If room can be made it is; then the alarm is ended, and not before.

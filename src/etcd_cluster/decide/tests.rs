@@ -94,6 +94,8 @@ fn who_does_not_answer_may_complete_a_majority_as_long_as_it_is_not_given_up() {
     assert_eq!(copies([Some(1), None, Some(2)], false, true), Because::DataDiffersBlocked);
     assert_eq!(copies([Some(1), None, Some(2)], true, false), Because::DataDiffersBlocked);
     assert_eq!(copies([Some(1), Some(3), Some(2)], true, false), Because::DataDiffersBlocked);
+    assert_eq!(copies([Some(1), None, Some(1)], true, false), Because::DataDiffersBlocked);
+    assert_eq!(copies([Some(1), None, Some(1)], false, false), Because::DataDiffers);
 }
 
 #[test]
@@ -138,6 +140,12 @@ fn one_of_few_that_rewrites_its_file_is_no_loss() {
     assert_eq!(because(2, Some(Occasion::NoSpace)), Because::NoSpace);
     assert_eq!(because(1, None), Because::QuorumLost);
     assert_eq!(because(3, Some(Occasion::Schedule)), Because::QuorumLost, "two more are away");
+    let (mut seen, _) = three();
+    seen.members.truncate(1);
+    seen.upkeep.rewriting = Some(name("a"));
+    seen.upkeep.round = Some(Round { occasion: Occasion::Schedule, turns: vec![name("a")] });
+    seen.members[0].fails = true;
+    assert_eq!(decide(&seen).because, Because::QuorumLost, "it crashes");
 }
 
 #[test]

@@ -23,6 +23,9 @@ use crate::etcd_cluster::stock::{Stock, flag, name_of};
 /// is in a Secret is in the pods that mount it.
 pub(crate) const OVERLAP: Duration = Duration::from_mins(2);
 
+/// Where applications could not be told, their time begins anew so often.
+const RENEWED: SignedDuration = SignedDuration::from_mins(1);
+
 const CLIENTS: &str = "listen-client-urls";
 const PEERS: &str = "listen-peer-urls";
 const KEYS: &str = "peer-cert-file";
@@ -82,10 +85,12 @@ impl Doors {
     pub(crate) fn told_late(self, stock: &Stock, now: Timestamp) -> Self {
         let mut pods = staying(stock).filter_map(taken_by).peekable();
         let is_open = pods.peek().is_some() && pods.all(|it| it == Open::Both);
-        if self.told != self.wanted || self.since.is_none() || !is_open {
+        let overlap = SignedDuration::try_from(OVERLAP).unwrap_or(SignedDuration::ZERO);
+        // As long as most of it is left, nothing is written: what fails may fail again and again.
+        let has_begun = |it: &Timestamp| now.duration_since(*it) > RENEWED;
+        if self.told != self.wanted || !self.since.as_ref().is_some_and(has_begun) || !is_open {
             return self;
         }
-        let overlap = SignedDuration::try_from(OVERLAP).unwrap_or(SignedDuration::ZERO);
         let until = now.saturating_add(overlap).ok();
         Self { clients: Open::Both, since: Some(now), until, ..self }
     }

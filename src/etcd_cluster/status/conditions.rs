@@ -15,9 +15,10 @@ use crate::api::condition::{
 use crate::api::etcd_cluster::v1::EtcdCluster;
 use crate::api::etcd_cluster::v1::status::EtcdClusterStatus;
 use crate::api::field::Field;
+use crate::etcd_cluster::compose::pod::restarts;
 use crate::etcd_cluster::identity::tidings::Tidings;
 use crate::etcd_cluster::plan::{Because, Step};
-use crate::etcd_cluster::seen::{Auth, Course, Etcd, Made, Reading, Wanted, WayBack};
+use crate::etcd_cluster::seen::{Auth, Course, Etcd, Made, Member, Reading, Wanted, WayBack};
 
 /// A quorum that is away for less is on its way back: members that start need an election.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -138,9 +139,14 @@ fn needs_a_person(tale: &Tale<'_>) -> bool {
     let is_alarmed = tale.seen.etcd.known().is_some_and(|it| it.alarmed);
     // If there were a way back it would have been taken. An alarm ends by itself, or says so itself.
     let cannot_go_on = because == Because::RollingBlocked && !is_alarmed;
-    // Who only lacks the others comes back with them.
-    let fails = because == Because::QuorumLost && tale.seen.staying().any(|it| it.fails);
-    because.needs_a_person() || cannot_go_on || fails
+    // Who only lacks the others comes back with them. One that crashes runs again and again for a moment, and is no better for it.
+    let attempts = tale.look.blueprint.spec.repair.recreate_attempts;
+    let pod = |it: &Member| tale.look.stock.pod(&it.name);
+    let fails = |it: &Member| it.fails || pod(it).is_some_and(|it| restarts(it) >= attempts);
+    let is_silent = |it: &Member| tale.look.heard.standing(&it.name).is_none();
+    let is_lost =
+        because == Because::QuorumLost && tale.seen.staying().any(|it| is_silent(it) && fails(it));
+    because.needs_a_person() || cannot_go_on || is_lost
 }
 
 /// What the spec asks for and does not get, where files are looked after meanwhile.
@@ -149,7 +155,8 @@ fn behind(tale: &Tale<'_>) -> Option<(&'static str, String)> {
         return None;
     }
     let Wanted { way_back, course, .. } = tale.seen.wanted;
-    if tale.seen.etcd.known().is_some_and(|it| it.auth == Auth::NoPassword) {
+    let auth = tale.seen.etcd.known().map(|it| it.auth);
+    if auth == Some(Auth::NoPassword) {
         return Some((Because::AuthBlocked.word(), doors::words(tale)));
     }
     match (way_back, course) {
@@ -161,8 +168,8 @@ fn behind(tale: &Tale<'_>) -> Option<(&'static str, String)> {
 
 /// While files are rewritten a cluster is ready, as long as nobody is missing.
 fn is_tended(tale: &Tale<'_>) -> bool {
-    tale.plan.because == Because::Defragmenting
-        && tale.seen.etcd.known().is_some_and(Etcd::all_voters_are_well)
+    let is_well = |it: &Etcd| it.all_voters_are_well() && it.auth != Auth::Unnamed;
+    tale.plan.because == Because::Defragmenting && tale.seen.etcd.known().is_some_and(is_well)
 }
 
 fn certificates(tale: &Tale<'_>) -> Fact {

@@ -4,7 +4,7 @@
 
 use super::Tale;
 use super::conditions::{Fact, changed};
-use crate::api::condition::{HEALTHY, POD_REFUSED};
+use crate::api::condition::{ANSWERS, HEALTHY, LEFT_OUT, POD_REFUSED};
 use crate::api::etcd_cluster::v1::status::MemberRole;
 use crate::api::etcd_member::{EtcdMember, EtcdMemberStatus, MemberPhase};
 use crate::api::field::Field;
@@ -34,6 +34,9 @@ pub(crate) fn member(tale: &Tale<'_>, object: &EtcdMember) -> EtcdMemberStatus {
         (Field::Known(was), Field::Known(since)) if *was == phase => since.clone(),
         _ => look.now.to_string().into(),
     };
+    let said = before.conditions.known().map(Vec::as_slice).unwrap_or_default();
+    let facts = facts(tale, &name);
+    let conditions = facts.iter().map(|it| changed(said, it, object.metadata.generation, look.now));
     let hex = |id: u64| format!("{id:x}").into();
     let id = entry.map(|it| it.id.0).or(standing.map(|it| it.member)).map(hex);
     EtcdMemberStatus {
@@ -49,12 +52,7 @@ pub(crate) fn member(tale: &Tale<'_>, object: &EtcdMember) -> EtcdMemberStatus {
         pod: look.stock.pod(&name).map(|_| name.0.as_str().into()).into(),
         volume: look.stock.claim(&name).map(|_| name.0.as_str().into()).into(),
         since: Field::Known(since),
-        conditions: Field::Known(vec![changed(
-            before.conditions.known().map(Vec::as_slice).unwrap_or_default(),
-            &healthy(tale, &name),
-            object.metadata.generation,
-            look.now,
-        )]),
+        conditions: Field::Known(conditions.collect()),
     }
 }
 
@@ -73,23 +71,31 @@ fn phase(seen: &Seen, name: &Name) -> MemberPhase {
     }
 }
 
-/// Whether it answers. A learner answers without the others, and a voter needs them to agree; but one that is
-/// heard and lacks only the others is not to blame, unless those agree without it.
-fn healthy(tale: &Tale<'_>, name: &Name) -> Fact {
+/// How it is. Each of these has its own time: who was away, was left out, or had no pod is not given up for the time of another.
+fn facts(tale: &Tale<'_>, name: &Name) -> Vec<Fact> {
     let voice = tale.look.heard.voices.get(name);
-    if tale.look.is_left_out(name) {
+    let is_heard = voice.is_some_and(|it| it.standing.is_some());
+    let (silent, why_silent) = super::words::silence(tale, name);
+    let answers = if is_heard {
+        Fact::yes(ANSWERS, ANSWERS, "It answers.")
+    } else {
+        Fact::no(ANSWERS, silent, why_silent.clone())
+    };
+    let left_out = tale.look.is_left_out(name).then(|| {
         let why = voice.and_then(|it| it.silence.clone()).unwrap_or_else(|| "no answer".to_owned());
-        let words =
-            format!("It answers for itself, and does not agree with the others, who agree: {why}.");
-        return Fact::no(HEALTHY, "LeftOut", words);
-    }
-    let heard = voice.is_some_and(|it| it.standing.is_some());
-    if heard {
-        return Fact::yes(HEALTHY, "Answers", "It answers.");
-    }
-    if let Some(why) = tale.refused.get(name) {
-        return Fact::no(HEALTHY, POD_REFUSED, format!("The API server refuses its pod: {why}"));
-    }
-    let (reason, words) = super::words::silence(tale, name);
-    Fact::no(HEALTHY, reason, words)
+        format!("It answers for itself, and does not agree with the others, who agree: {why}.")
+    });
+    let refused =
+        tale.refused.get(name).map(|why| format!("The API server refuses its pod: {why}."));
+    // A learner answers without the others, and a voter needs them to agree; but one that lacks only the others is not to blame.
+    let healthy = match (&left_out, &refused) {
+        (Some(words), _) => Fact::no(HEALTHY, LEFT_OUT, words.clone()),
+        (None, Some(words)) => Fact::no(HEALTHY, POD_REFUSED, words.clone()),
+        (None, None) if is_heard => Fact::yes(HEALTHY, ANSWERS, "It answers."),
+        (None, None) => Fact::no(HEALTHY, silent, why_silent),
+    };
+    let now_and_then = [(LEFT_OUT, left_out), (POD_REFUSED, refused)];
+    let now_and_then =
+        now_and_then.into_iter().filter_map(|(it, words)| Some(Fact::yes(it, it, words?)));
+    [healthy, answers].into_iter().chain(now_and_then).collect()
 }

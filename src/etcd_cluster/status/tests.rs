@@ -123,7 +123,7 @@ fn conditions(
 fn what_was_taken_back_stays_told_while_files_are_looked_after() {
     let told = |way_back, course| {
         let mut seen = one_is_away(false);
-        seen.wanted = Wanted { way_back, course, ..seen.wanted };
+        seen.wanted = Wanted { course, way_back, ..seen.wanted };
         if let Reading::Known(etcd) = &mut seen.etcd {
             etcd.list[2].healthy = Reading::Known(true);
         }

@@ -7,8 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Tale;
 use crate::api::bytes;
 use crate::api::etcd_cluster::v1::status::Progress;
+use crate::api::etcd_version::Release;
 use crate::api::field::Field;
 use crate::etcd_cluster::compose::upkeep::File;
+use crate::etcd_cluster::hop::Way;
 use crate::etcd_cluster::seen::{Etcd, Name, Registered, quorum};
 use crate::etcd_cluster::upkeep::Told;
 
@@ -101,7 +103,7 @@ pub(super) fn no_space(tale: &Tale<'_>) -> String {
 pub(super) fn no_space_stays(tale: &Tale<'_>) -> String {
     let is_stopped = tale.seen.etcd.known().is_some_and(|it| it.alarmed);
     let first = is_stopped.then(|| {
-        let runs = tale.look.way.runs.map_or_else(|| "the old one".to_owned(), |it| it.to_string());
+        let runs = before(tale).map_or_else(|| "the old one".to_owned(), |it| it.to_string());
         format!(
             " No member is made anew while another release is on its way: put {runs} back into `spec.version` before you raise the quota."
         )
@@ -113,6 +115,14 @@ pub(super) fn no_space_stays(tale: &Tale<'_>) -> String {
         full(tale),
         first.unwrap_or_default(),
     )
+}
+
+/// The release that members ran before another one was on its way.
+fn before(tale: &Tale<'_>) -> Option<Release> {
+    let Way { runs, lowered, .. } = tale.look.way;
+    let standings = tale.look.heard.voices.values().filter_map(|it| it.standing.as_ref());
+    let newest = standings.filter_map(|it| Release::parse(&it.version)).max();
+    if lowered.is_some() { newest } else { runs }
 }
 
 /// Who has which data.

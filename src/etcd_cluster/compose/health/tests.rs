@@ -6,31 +6,43 @@ use crate::etcd_cluster::compose::tests::{container, heard, member, pod, seen, s
 use crate::etcd_cluster::heard::Heard;
 use crate::etcd_cluster::seen::Reading;
 
+/// What was written down of a member.
+fn told(kind: &str, status: &str, since: &str) -> Value {
+    json!({"conditions": [{"type": kind, "status": status, "lastTransitionTime": since,
+                           "reason": "Because", "message": "x"}]})
+}
+
+fn given_up(status: Value, pods: Vec<Value>, heard: &Heard) -> bool {
+    let member = member("main-a", "2026-11-16T10:00:00Z", status);
+    seen(&stock(vec![member], pods, vec![]), heard).members[0].given_up
+}
+
 #[test]
 fn a_member_is_given_up_after_its_time_and_not_while_it_is_heard() {
-    let unwell = |since: &str| {
-        json!({"conditions": [{"type": "Healthy", "status": "False", "lastTransitionTime": since,
-                               "reason": "Silent", "message": "x"}]})
-    };
-    let given_up = |status: Value, pods: Vec<Value>, heard: &Heard| {
-        let member = member("main-a", "2026-11-16T10:00:00Z", status);
-        seen(&stock(vec![member], pods, vec![]), heard).members[0].given_up
-    };
+    let silent = |since: &str| told("Answers", "False", since);
     let (long, short) = ("2026-11-16T11:49:00Z", "2026-11-16T11:58:00Z");
-    assert!(given_up(unwell(long), vec![], &Heard::nothing()));
-    assert!(!given_up(unwell(short), vec![], &Heard::nothing()));
-    assert!(!given_up(json!({}), vec![], &Heard::nothing()), "nobody has seen it unwell");
+    let nothing = Heard::nothing();
+    assert!(given_up(silent(long), vec![], &nothing));
+    assert!(!given_up(silent(short), vec![], &nothing));
+    assert!(!given_up(json!({}), vec![], &nothing), "nobody has seen it unwell");
     let crashes = vec![pod("main-a", container(json!({"waiting": {}}), json!({}), 3))];
-    assert!(given_up(unwell(short), crashes.clone(), &Heard::nothing()), "it keeps crashing");
-    assert!(!given_up(unwell("2026-11-16T11:59:30Z"), crashes, &Heard::nothing()), "too early");
+    assert!(given_up(silent(short), crashes.clone(), &nothing), "it keeps crashing");
+    assert!(!given_up(silent("2026-11-16T11:59:30Z"), crashes, &nothing), "too early");
+    let agrees = heard(&[("main-a", 1, 1, true)], &[(1, "main-a", false)]);
+    assert!(!given_up(silent(long), vec![], &agrees));
+}
+
+#[test]
+fn a_voter_that_is_left_out_has_more_time_and_a_time_of_its_own() {
     let alone = heard(&[("main-a", 1, 1, false)], &[(1, "main-a", false)]);
     let nobody = Heard { council: Reading::Unknown, ..alone.clone() };
-    let ages = "2026-11-16T10:00:00Z";
-    assert!(!given_up(unwell(ages), vec![], &nobody), "it lacks only the others");
-    assert!(given_up(unwell(ages), vec![], &alone), "they agree, and it never does");
-    assert!(!given_up(unwell(long), vec![], &alone), "it may have much to read");
-    let agrees = heard(&[("main-a", 1, 1, true)], &[(1, "main-a", false)]);
-    assert!(!given_up(unwell(ages), vec![], &agrees));
+    let left_out = |since: &str| told("LeftOut", "True", since);
+    let (ages, long) = ("2026-11-16T10:00:00Z", "2026-11-16T11:49:00Z");
+    assert!(!given_up(left_out(ages), vec![], &nobody), "it lacks only the others");
+    assert!(given_up(left_out(ages), vec![], &alone), "they agree, and it never does");
+    assert!(!given_up(left_out(long), vec![], &alone), "it may have much to read");
+    assert!(!given_up(told("Answers", "False", ages), vec![], &alone), "it was asleep");
+    assert!(!given_up(left_out(ages), vec![], &Heard::nothing()), "it has just fallen silent");
 }
 
 #[test]
@@ -58,13 +70,11 @@ fn a_pod_fails_that_crashes_too_often_or_cannot_be_made_for_a_minute() {
 
 #[test]
 fn a_member_fails_whose_pod_is_refused_for_a_minute() {
-    let fails = |reason: &str, since: &str| {
-        let status = json!({"conditions": [{"type": "Healthy", "status": "False", "lastTransitionTime": since,
-                                            "reason": reason, "message": "exceeded quota"}]});
-        let member = member("main-a", "2026-11-16T10:00:00Z", status);
+    let fails = |kind: &str, since: &str| {
+        let member = member("main-a", "2026-11-16T10:00:00Z", told(kind, "True", since));
         seen(&stock(vec![member], vec![], vec![]), &Heard::nothing()).members[0].fails
     };
     assert!(fails("PodRefused", "2026-11-16T11:58:30Z"));
     assert!(!fails("PodRefused", "2026-11-16T11:59:30Z"), "too early");
-    assert!(!fails("NoPod", "2026-11-16T11:58:30Z"), "it is about to be made");
+    assert!(!fails("LeftOut", "2026-11-16T11:58:30Z"), "its pod is about to be made");
 }

@@ -27,7 +27,7 @@ fn seen(spec: Value, upkeep: Value, files: [(i64, i64); 3], full: bool) -> Seen 
         pod["spec"]["containers"] = json!([{"name": "etcd", "args": [quota]}]);
         pod
     };
-    let unwell = json!({"conditions": [{"type": "Healthy", "status": "False", "lastTransitionTime": "2026-11-16T11:00:00Z"}]});
+    let unwell = json!({"conditions": [{"type": "Answers", "status": "False", "lastTransitionTime": "2026-11-16T11:00:00Z"}]});
     let members = names.iter().map(|it| member(it, "2026-11-16T10:00:00Z", unwell.clone()));
     let mut stock = stock(members.collect(), names.iter().map(of).collect(), vec![]);
     stock.cluster.status = Some(object(json!({"upkeep": upkeep})));

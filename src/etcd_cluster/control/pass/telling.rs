@@ -1,6 +1,7 @@
 //! What is told of a pass: the status, the log, the metrics and the Events.
 //! Comes in: what was seen, decided and done. Goes out: when to come back. May touch: `ports`, `telemetry`.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use kube::Resource;
@@ -20,7 +21,7 @@ use crate::etcd_cluster::identity::wanted::Stuck;
 use crate::etcd_cluster::plan::{Because, Plan, Step};
 use crate::etcd_cluster::report;
 use crate::etcd_cluster::seen::upkeep::Space;
-use crate::etcd_cluster::seen::{Seen, WayBack};
+use crate::etcd_cluster::seen::{Name, Seen, WayBack};
 use crate::etcd_cluster::status::{self, Tale};
 use crate::ports::call::Class;
 use crate::ports::clock;
@@ -101,6 +102,15 @@ impl Visit<'_> {
         if plan.step != Step::Wait {
             self.context.metrics.etcd_clusters.step(because);
             self.publish(of, plan.because, because, &words).await;
+        }
+    }
+
+    /// Tells whose pods the API server does not take.
+    pub(super) fn tell_refused(&self, plan: &Plan, refused: &BTreeMap<Name, String>) {
+        let (namespace, cluster) = (self.blueprint.namespace, self.blueprint.name);
+        for (member, error) in refused {
+            tracing::warn!(namespace, cluster, %member, error, "its pod is refused; it is tried again");
+            self.context.metrics.etcd_clusters.failed(plan.because.word());
         }
     }
 
@@ -199,7 +209,10 @@ fn rest(because: Because) -> Duration {
         Because::Well | Because::TakenBack | Because::AuthBlocked | Because::DataDiffersBlocked => {
             WELL
         }
-        Because::Switching | Because::NoSpaceStays | Because::DataDiffers => AGAIN,
+        Because::Switching
+        | Because::ChangingAuth
+        | Because::NoSpaceStays
+        | Because::DataDiffers => AGAIN,
         Because::Paused | Because::Asleep | Because::VolumesRetained => SELDOM,
         Because::Founding
         | Because::Forming
@@ -217,7 +230,6 @@ fn rest(because: Because) -> Duration {
         | Because::Rolling
         | Because::RollingBlocked
         | Because::ChangeFails
-        | Because::ChangingAuth
         | Because::Settling
         | Because::Unreachable
         | Because::Defragmenting
