@@ -114,4 +114,4 @@ fn strangers(seen: &Seen, etcd: &Etcd) -> Said {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -26,7 +26,7 @@ fn member(text: &str) -> Member {
     }
 }
 
-fn entry(id: u64, text: &str) -> Registered {
+pub(crate) fn entry(id: u64, text: &str) -> Registered {
     Registered {
         id: MemberId(id),
         name: name(text),
@@ -39,7 +39,7 @@ fn entry(id: u64, text: &str) -> Registered {
 }
 
 /// Three voters that are well.
-fn three() -> (Seen, Etcd) {
+pub(crate) fn three() -> (Seen, Etcd) {
     let etcd = Etcd {
         cluster: ClusterId(7),
         leader: Some(MemberId(1)),

@@ -1,51 +1,15 @@
 //! What differs, and what does not, one sentence each.
 
 use super::*;
-use crate::etcd_cluster::doors::Scheme;
+use crate::etcd_cluster::decide::tests::{entry, three};
 use crate::etcd_cluster::render::tests::{UID, blueprint, cluster, name};
-use crate::etcd_cluster::seen::{
-    Auth, ClusterId, Course, Lowering, MemberId, Record, Registered, Wanted, WayBack,
-};
+use crate::etcd_cluster::seen::Record;
 
 fn seen(voters: &[&str]) -> Seen {
-    let entry = |it: &&str| Registered {
-        id: MemberId(1),
-        name: name(it),
-        learner: false,
-        healthy: Reading::Known(true),
-        peer: Scheme::Https,
-        worth: false,
-        copy: None,
-    };
-    Seen {
-        wanted: Wanted {
-            replicas: 3,
-            paused: false,
-            durable: true,
-            course: Course::Reached,
-            way_back: WayBack::Unknown,
-            peers: Scheme::Https,
-            clients_move: false,
-        },
-        record: Record::default(),
-        members: Vec::new(),
-        orphans: Vec::new(),
-        retained: Vec::new(),
-        predecessors: Vec::new(),
-        etcd: Reading::Known(Etcd {
-            cluster: ClusterId(1),
-            leader: None,
-            list: voters.iter().map(entry).collect(),
-            alarmed: false,
-            space: crate::etcd_cluster::seen::upkeep::Space::Enough,
-            corrupt: false,
-            log_lacks: 0,
-            lowering: Lowering::No,
-            auth: Auth::AsWanted,
-        }),
-        free_names: Vec::new(),
-        upkeep: crate::etcd_cluster::seen::upkeep::Upkeep::default(),
-    }
+    let (seen, etcd) = three();
+    let list = voters.iter().map(|it| entry(1, it)).collect();
+    let etcd = Reading::Known(Etcd { leader: None, list, ..etcd });
+    Seen { record: Record::default(), members: Vec::new(), etcd, ..seen }
 }
 
 fn stock(spec: &crate::api::etcd_cluster::checked::EtcdCluster, voters: usize) -> Stock {

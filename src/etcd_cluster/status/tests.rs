@@ -5,11 +5,10 @@ use serde_json::{Value, json};
 use super::*;
 use crate::etcd_cluster::compose::tests::{NOW, heard, look_for, member as member_of, stock};
 use crate::etcd_cluster::decide::decide;
-use crate::etcd_cluster::doors::Scheme;
+use crate::etcd_cluster::decide::tests::three;
 use crate::etcd_cluster::plan::Step;
 use crate::etcd_cluster::render::tests::cluster as spec;
-use crate::etcd_cluster::seen::upkeep::Upkeep;
-use crate::etcd_cluster::seen::{Auth, ClusterId, Intent, MemberId, Name, Record, Volume, Wanted};
+use crate::etcd_cluster::seen::Wanted;
 
 #[test]
 fn sizes_move_in_steps() {
@@ -30,55 +29,10 @@ fn a_member_that_is_nearly_there_is_not_behind() {
 
 /// Three voters, of which one does not answer.
 fn one_is_away(fails: bool) -> Seen {
-    let member = |name: &str, fails| Member {
-        name: Name(name.to_owned()),
-        intent: Intent::Bootstrap,
-        had_pod: true,
-        pod: Reading::Known(Pod::Started),
-        volume: Reading::Known(Volume::There),
-        made: Made::AsWanted,
-        given_up: false,
-        fails,
-        address: Scheme::Https,
-    };
-    let entry = |(id, name): (u64, &str), well| Registered {
-        id: MemberId(id),
-        name: Name(name.to_owned()),
-        learner: false,
-        healthy: Reading::Known(well),
-        peer: Scheme::Https,
-        worth: false,
-        copy: None,
-    };
-    Seen {
-        wanted: Wanted {
-            replicas: 3,
-            paused: false,
-            durable: true,
-            course: Course::Reached,
-            way_back: WayBack::Unknown,
-            peers: Scheme::Https,
-            clients_move: false,
-        },
-        record: Record { formed: Some(ClusterId(7)), ..Record::default() },
-        members: vec![member("a", false), member("b", false), member("c", fails)],
-        orphans: Vec::new(),
-        retained: Vec::new(),
-        predecessors: Vec::new(),
-        etcd: Reading::Known(Etcd {
-            cluster: ClusterId(7),
-            leader: Some(MemberId(1)),
-            list: vec![entry((1, "a"), true), entry((2, "b"), true), entry((3, "c"), false)],
-            alarmed: false,
-            space: crate::etcd_cluster::seen::upkeep::Space::Enough,
-            corrupt: false,
-            log_lacks: 0,
-            lowering: Lowering::No,
-            auth: Auth::default(),
-        }),
-        free_names: Vec::new(),
-        upkeep: Upkeep::default(),
-    }
+    let (mut seen, mut etcd) = three();
+    seen.members[2].fails = fails;
+    etcd.list[2].healthy = Reading::Known(false);
+    Seen { etcd: Reading::Known(etcd), ..seen }
 }
 
 #[test]
