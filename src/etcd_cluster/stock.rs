@@ -9,7 +9,7 @@ use kube::{Resource, ResourceExt};
 
 use super::seen::Name;
 use crate::api::etcd_cluster::v1::EtcdCluster;
-use crate::api::etcd_member::{EtcdMember, MemberPhase};
+use crate::api::etcd_member::{EtcdMember, Intent, MemberPhase};
 use crate::api::names;
 
 /// Everything that belongs to a cluster, but for its Secrets.
@@ -71,6 +71,11 @@ impl Stock {
 /// The name of the member that an object is called after.
 pub(crate) fn name_of<K: Resource>(object: &K) -> Name {
     Name(object.name_any())
+}
+
+/// Whether a member shall stay.
+pub(crate) fn stays(member: &EtcdMember) -> bool {
+    member.spec.intent.known() != Some(&Intent::Leave)
 }
 
 /// Whether it was told of a member that a quorum did not list it any more.

@@ -12,11 +12,10 @@ use super::compose::pod::{self, digest};
 use super::heard::Heard;
 use super::render::Blueprint;
 use super::seen::Name;
-use super::stock::{Stock, name_of};
+use super::stock::{Stock, name_of, stays};
 use crate::api::etcd_cluster::checked;
 use crate::api::etcd_cluster::v1::EtcdCluster;
 use crate::api::etcd_cluster::v1::status::TakenBack;
-use crate::api::etcd_member::{EtcdMember, Intent};
 use crate::api::etcd_version::Release;
 use crate::api::names;
 
@@ -67,8 +66,7 @@ pub(crate) fn made_of(cluster: &EtcdCluster, release: Release) -> Option<String>
 /// What members were made of that run otherwise than is wanted. Whoever agrees with a quorum is believed first; but there may be none.
 pub(crate) fn worked(blueprint: &Blueprint<'_>, stock: &Stock, heard: &Heard) -> Option<String> {
     let asked = asked(&stock.cluster).to_string();
-    let stays = |it: &&EtcdMember| it.spec.intent.known() != Some(&Intent::Leave);
-    let members = stock.oldest_first().into_iter().filter(stays);
+    let members = stock.oldest_first().into_iter().filter(|it| stays(it));
     let pods = members.filter_map(|it| stock.pod(&name_of(it)));
     let old = pods.filter(|pod| pod::differs(blueprint, &name_of(*pod), pod));
     let rank = |pod: &Pod| {

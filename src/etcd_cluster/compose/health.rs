@@ -22,9 +22,7 @@ const LEARNING: u32 = 6;
 /// Whether a member has been unwell for longer than the user puts up with, and still is.
 pub(super) fn is_given_up(look: &Look<'_>, object: &EtcdMember, pod: Option<&Pod>) -> bool {
     let repair = look.blueprint.spec.repair;
-    let lasted = |since: Timestamp| {
-        Duration::try_from(look.now.duration_since(since.max(look.since))).unwrap_or_default()
-    };
+    let lasted = |since| lasted(look, since);
     let patience = repair.replace_after.saturating_mul(LEARNING);
     if let Some(standing) = look.heard.standing(&name_of(object)) {
         // One that is heard and votes may only lack the others; where those agree without it, it does not. One that listens and
@@ -54,23 +52,23 @@ pub(super) fn is_given_up(look: &Look<'_>, object: &EtcdMember, pod: Option<&Pod
 
 /// Whether a member's pod has failed to start so often, or for so long, that waiting is of no use.
 pub(super) fn fails(look: &Look<'_>, object: &EtcdMember, pod: Option<&Pod>) -> bool {
-    let is_heard = look.heard.standing(&name_of(object)).is_some();
-    let lasted = |since: Timestamp| {
-        let lasted = look.now.duration_since(since.max(look.since));
-        Duration::try_from(lasted).unwrap_or_default()
-    };
     let Some(pod) = pod else {
-        return refused_since(object).is_some_and(|it| lasted(it) >= SHORTEST);
+        return refused_since(object).is_some_and(|it| lasted(look, it) >= SHORTEST);
     };
-    if is_heard {
+    if look.heard.standing(&name_of(object)).is_some() {
         return is_given_up(look, object, Some(pod)) && look.is_left_out(&name_of(object));
     }
-    let lasted = lasted(made_at(pod).unwrap_or(look.now));
+    let lasted = lasted(look, made_at(pod).unwrap_or(look.now));
     let attempts = look.blueprint.spec.repair.recreate_attempts;
     pod::crashes(pod, attempts)
         || pod::cannot_be_created(pod) && lasted >= SHORTEST
         // Without a quorum whoever is away may lack nothing but the others.
         || look.heard.council.known().is_some() && is_given_up(look, object, Some(pod))
+}
+
+/// How long something has lasted, as far as this operator has watched it.
+fn lasted(look: &Look<'_>, since: Timestamp) -> Duration {
+    Duration::try_from(look.now.duration_since(since.max(look.since))).unwrap_or_default()
 }
 
 /// When a pod was made.

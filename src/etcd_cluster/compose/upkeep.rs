@@ -13,6 +13,7 @@ use super::Look;
 use crate::api::etcd_cluster::checked::Compaction;
 use crate::api::etcd_says::Standing;
 use crate::etcd_cluster::heard::{Council, named_in};
+use crate::etcd_cluster::render::tune;
 use crate::etcd_cluster::seen::upkeep::{Alarm, Occasion, Revision, Space, Upkeep};
 use crate::etcd_cluster::seen::{Name, Reading};
 use crate::etcd_cluster::stock::flag;
@@ -167,7 +168,7 @@ fn is_full(council: &Council) -> bool {
 
 /// The quota that etcd runs with in a pod.
 fn quota(pod: &Pod) -> Option<u64> {
-    flag(pod, "quota-backend-bytes")?.parse().ok()
+    flag(pod, tune::QUOTA)?.parse().ok()
 }
 
 #[cfg(test)]

@@ -61,9 +61,7 @@ impl Doors {
         let written = written.known().and_then(|it| Scheme::read(it.as_str()));
         let since = since.known().and_then(|it| it.as_str().parse().ok());
         let told = written.unwrap_or_else(|| told_first(wanted, &pods));
-        let overlap = SignedDuration::try_from(OVERLAP).unwrap_or(SignedDuration::ZERO);
-        let end = since.and_then(|it: Timestamp| it.saturating_add(overlap).ok());
-        let end = end.filter(|it| *it > now);
+        let end = since.and_then(until).filter(|it| *it > now);
         let clients = open(wanted, told, end.is_some(), &pods);
         let peers: BTreeMap<Name, Scheme> = stock.members.iter().filter_map(called).collect();
         let all_have_keys = staying(stock).all(has_keys);
@@ -85,14 +83,12 @@ impl Doors {
     pub(crate) fn told_late(self, stock: &Stock, now: Timestamp) -> Self {
         let mut pods = staying(stock).filter_map(taken_by).peekable();
         let is_open = pods.peek().is_some() && pods.all(|it| it == Open::Both);
-        let overlap = SignedDuration::try_from(OVERLAP).unwrap_or(SignedDuration::ZERO);
         // As long as most of it is left, nothing is written: what fails may fail again and again.
         let has_begun = |it: &Timestamp| now.duration_since(*it) > RENEWED;
         if self.told != self.wanted || !self.since.as_ref().is_some_and(has_begun) || !is_open {
             return self;
         }
-        let until = now.saturating_add(overlap).ok();
-        Self { clients: Open::Both, since: Some(now), until, ..self }
+        Self { clients: Open::Both, since: Some(now), until: until(now), ..self }
     }
 
     /// Whether clients shall call in another way, or have time to follow.
@@ -117,6 +113,12 @@ impl Doors {
             since: Field::Known(since.to_string().into()),
         })
     }
+}
+
+/// Until when both ways are taken, if applications were told then.
+fn until(told: Timestamp) -> Option<Timestamp> {
+    let overlap = SignedDuration::try_from(OVERLAP).unwrap_or(SignedDuration::ZERO);
+    told.saturating_add(overlap).ok()
 }
 
 /// The pods that are not on their way out. One on a lost node is so for ever, and nobody waits for it.

@@ -12,11 +12,10 @@ use super::quantity::thousandths;
 use crate::api::etcd_cluster::checked::{Compaction, EtcdCluster};
 use crate::api::etcd_cluster::v1::Medium;
 use crate::api::etcd_cluster::v1::status::Tuned;
-use crate::api::etcd_member::{EtcdMember, Intent};
 use crate::api::etcd_version::Minor;
 use crate::api::field::Field;
 use crate::etcd_cluster::pace::{self, Pace};
-use crate::etcd_cluster::stock::{Stock, name_of};
+use crate::etcd_cluster::stock::{Stock, name_of, stays};
 
 const MEBI: u64 = 1 << 20;
 /// Below this a disk has no room for as much log as etcd keeps by itself.
@@ -27,7 +26,8 @@ const LOG: u64 = 384 * MEBI;
 const SHORT_LOG: u64 = 192 * MEBI;
 const LEAST_QUOTA: u64 = 16 * MEBI;
 const MOST_QUOTA: u64 = 8 * 1024 * MEBI;
-/// etcd's name for the flag.
+/// etcd's names for these flags.
+pub(crate) const QUOTA: &str = "quota-backend-bytes";
 pub(crate) const SNAPSHOT_COUNT: &str = "snapshot-count";
 /// What etcd 3.6 does by itself.
 const USUAL_SNAPSHOT_COUNT: u32 = 10_000;
@@ -70,8 +70,8 @@ impl Found {
 
 /// How large the smallest disk is of the members that stay.
 pub(crate) fn smallest_disk(stock: &Stock) -> Option<u64> {
-    let stays = |it: &&EtcdMember| it.spec.intent.known() != Some(&Intent::Leave);
-    let claims = stock.members.iter().filter(stays).filter_map(|it| stock.claim(&name_of(it)));
+    let staying = stock.members.iter().filter(|it| stays(it));
+    let claims = staying.filter_map(|it| stock.claim(&name_of(it)));
     let sizes = claims.filter_map(|it| {
         let size = it.status.as_ref()?.capacity.as_ref()?.get("storage")?;
         u64::try_from(thousandths(size)?.div_euclid(1000)).ok()
@@ -121,9 +121,9 @@ pub(super) fn settings(spec: &EtcdCluster, found: Found) -> Result<Vec<Setting>,
 fn size(spec: &EtcdCluster, disk: u64) -> Vec<Setting> {
     let small = disk < SMALL_DISK;
     let quota = match spec.options.quota {
-        Some(bytes) => asked("quota-backend-bytes", &bytes),
+        Some(bytes) => asked(QUOTA, &bytes),
         None => chosen(
-            "quota-backend-bytes",
+            QUOTA,
             &quota_on(disk),
             "half of the disk without its log, and 8Gi at most: when the file is rewritten, or comes \
              anew from the leader, it is there twice",

@@ -69,7 +69,8 @@ fn users(tale: &Tale<'_>) -> String {
     }
 }
 
-const fn how(scheme: Scheme) -> &'static str {
+/// How somebody is called, in words.
+pub(super) const fn how(scheme: Scheme) -> &'static str {
     match scheme {
         Scheme::Http => "in the clear",
         Scheme::Https => "with TLS",

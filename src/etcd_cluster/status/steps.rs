@@ -2,7 +2,7 @@
 //! Comes in: a plan. Goes out: a phrase. May touch: nothing; pure.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
-use crate::etcd_cluster::doors::Scheme;
+use super::doors::how;
 use crate::etcd_cluster::plan::{Chore, MadeOf, Plan, Step};
 use crate::etcd_cluster::seen::{MemberId, Seen};
 
@@ -25,8 +25,7 @@ pub(crate) fn words(plan: &Plan, seen: &Seen) -> String {
         Step::ForbidDowngrade => "let etcd stay at its minor version".to_owned(),
         Step::FillLog => "write entries that change nothing to etcd's log".to_owned(),
         Step::Readdress(name, scheme) => {
-            let how = if *scheme == Scheme::Https { "with TLS" } else { "in the clear" };
-            format!("let the other members call {name} {how}")
+            format!("let the other members call {name} {}", how(*scheme))
         }
         Step::MakeUsers => "make root, the operator and the applications known to etcd".to_owned(),
         Step::EnableAuth => "let etcd ask for users".to_owned(),
