@@ -37,7 +37,7 @@ lint: prerequisites ## Check format and lints
 
 unit: prerequisites ## Tests that need no cluster (seconds)
 	@echo "== unit tests"
-	@$(CARGO) test --locked --workspace --lib --bins --test agent --test cli --test convergence --test docs --test election --test fuzz --test house_rules --test manifests --test refused --test reviews --test rules --test samples
+	@$(CARGO) test --locked --workspace --lib --bins --test agent --test architecture --test cli --test convergence --test docs --test election --test fuzz --test architecture --test manifests --test refused --test reviews --test rules --test samples
 
 # Optimised, because a property is tried on 100,000 objects for each pair of versions.
 PROPERTIES = $(CARGO) test --locked --profile properties --package quorate --test admission --test conversion

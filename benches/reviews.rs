@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use quorate::api::convert::convert;
 use quorate::api::kinds;
-use quorate::webhook::desk::{Errand, Outcome, answer};
+use quorate::webhook::handler::{Outcome, ReviewType, handle};
 use serde_json::{Value, json};
 
 /// When it all happens: schedules have a next run from here.
@@ -30,7 +30,7 @@ const TOLERANCE: u64 = 10;
 
 struct Review {
     name: &'static str,
-    errand: Errand,
+    errand: ReviewType,
     body: Vec<u8>,
     outcome: Outcome,
 }
@@ -68,12 +68,12 @@ fn sample(file: &str) -> Value {
 }
 
 fn hub(object: &Value) -> Value {
-    let kind = kinds::named(object["kind"].as_str().unwrap()).unwrap();
+    let kind = kinds::by_name(object["kind"].as_str().unwrap()).unwrap();
     convert(object.clone(), &kind.api_version(kind.hub())).unwrap()
 }
 
 fn filled(object: &Value) -> Value {
-    kinds::named(object["kind"].as_str().unwrap()).unwrap().filled(object, None)
+    kinds::by_name(object["kind"].as_str().unwrap()).unwrap().with_defaults(object, None)
 }
 
 fn admission(operation: &str, version: &str, new: &Value, old: &Value) -> Vec<u8> {
@@ -112,7 +112,7 @@ fn reviews() -> Vec<Review> {
 }
 
 fn admissions() -> Vec<Review> {
-    use Errand::{Mutate, Validate};
+    use ReviewType::{Mutate, Validate};
     let small = sample("etcdcluster-v1.yaml");
     let large = filled(&sample("etcdcluster-placement.yaml"));
     let done = filled(&small);
@@ -149,17 +149,17 @@ fn conversions() -> Vec<Review> {
         ("convert one down", of(std::slice::from_ref(&hub), "v1alpha1")),
         ("convert a thousand up", of(&vec![alpha; 1000], "v1")),
     ]
-    .map(|(name, body)| review((name, Errand::Convert, body, Outcome::Converted)))
+    .map(|(name, body)| review((name, ReviewType::Convert, body, Outcome::Converted)))
     .into()
 }
 
-fn review((name, errand, body, outcome): (&'static str, Errand, Vec<u8>, Outcome)) -> Review {
+fn review((name, errand, body, outcome): (&'static str, ReviewType, Vec<u8>, Outcome)) -> Review {
     Review { name, errand, body, outcome }
 }
 
 fn measured(review: Review) -> (Review, Cost) {
     let now: Timestamp = NOW.parse().unwrap();
-    let run = || black_box(answer(review.errand, black_box(&review.body), now));
+    let run = || black_box(handle(review.errand, black_box(&review.body), now));
     // What is made once for all reviews is not a cost of this one.
     let reply = run();
     let words = String::from_utf8_lossy(&reply.body);

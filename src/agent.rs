@@ -1,20 +1,19 @@
-//! The agent: what runs beside etcd in its pods, before it.
+//! The agent in the pods of etcd members.
 //!
 //! ```text
-//!   init container            container of etcd, whenever it starts
-//!   install: a copy of   -->  start: look at the disk --> decide --> become etcd, or refuse
-//!   this program
+//!   init container            container of etcd, at every start
+//!   install: a copy of   -->  start: inspect the data directory --> decide --> exec etcd, or refuse
+//!   this binary
 //! ```
 //!
-//! Comes in: a command line in a member's pod. Goes out: etcd in the place of this process, or a
-//! refusal. May touch: the member's volumes. The official image of etcd has no shell and is used
-//! unchanged, so the agent comes with the pod; and a pod's arguments never change, so how a member
-//! starts is decided here, at every start of its container.
+//! The official image of etcd has no shell and is used unchanged, so the agent comes with the pod; and
+//! the arguments of a pod never change, so how a member starts is decided here, at every start of its
+//! container.
 
+mod data_dir;
 mod decide;
-mod disk;
 mod install;
 mod start;
 
 pub use install::install;
-pub use start::{NotStarted, Start, start};
+pub use start::{Start, StartError, start};

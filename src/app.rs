@@ -1,33 +1,32 @@
-//! The only room that wires: it takes the command line and starts what was asked for.
-//! Comes in: the parsed flags. Goes out: an exit code: 0 done, 1 failed, 2 wrong flags or
-//! settings, 130 cut short by a second signal.
-//! May touch: every room. Nothing but `main` may touch this one.
+//! Wires the modules: takes the command line and runs the subcommand.
+//!
+//! Exit codes: 0 success, 1 failure, 2 invalid flags or settings, 130 interrupted by a second signal.
 
 mod agent;
-mod definitions;
-mod door;
-mod house;
-mod leading;
+mod crd_check;
+mod leader_tasks;
 mod migrate;
 mod print;
 mod run;
-mod stop;
+mod runtime;
+mod shutdown;
+mod webhook_server;
 
 use std::process::ExitCode;
 
 use crate::cli::{Cli, Command};
 
 const FAILED: u8 = 1;
-const WRONG_SETTINGS: u8 = 2;
-const CUT_SHORT: u8 = 130;
+const INVALID_SETTINGS: u8 = 2;
+const INTERRUPTED: u8 = 130;
 
-/// Does what the command line asks for.
+/// Runs the subcommand.
 #[must_use]
 pub fn main(cli: Cli) -> ExitCode {
     let done = match cli.command {
         Command::Run(args) => return run::run(&args),
         Command::Agent(command) => return agent::run(command),
-        Command::Crds(args) if args.check => return definitions::check(&args.namespace),
+        Command::Crds(args) if args.check => return crd_check::check(&args.namespace),
         Command::Crds(args) => print::crds(&args),
         Command::Migrate(args) => return migrate::migrate(&args),
         Command::Manifests(args) => print::manifests(&args),
@@ -37,7 +36,7 @@ pub fn main(cli: Cli) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            print::complain(&format!("quorate: {error:#}\n"));
+            print::stderr(&format!("quorate: {error:#}\n"));
             ExitCode::from(FAILED)
         }
     }

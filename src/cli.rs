@@ -1,7 +1,7 @@
-//! The flags and subcommands of `quorate`; clap's types and the words of `--help`, nothing else.
-//! Comes in: the command line and the environment. Goes out: what was asked for, as text.
-//! May touch: the words of `api`. The values of `run` stay text here so that `settings` can report every
-//! wrong one at once; clap would stop at the first.
+//! Flags and subcommands of `quorate`: clap types and `--help` texts.
+//!
+//! The values of `run` stay strings here so that `settings` can report every invalid one at once; clap
+//! would stop at the first.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -10,66 +10,66 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use crate::api::names;
-use crate::api::told::Told;
+use crate::api::start_mode::StartMode;
 
 /// A Kubernetes operator for etcd and the applications on it.
 #[derive(Debug, Parser)]
 #[command(name = "quorate", version, about, arg_required_else_help = true)]
 pub struct Cli {
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What `quorate` can do.
+/// The subcommands of `quorate`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run the operator until it is told to stop (SIGTERM or SIGINT)
+    /// Run the operator until SIGTERM or SIGINT
     ///
-    /// The cluster is found as kubectl finds it: KUBECONFIG, then ~/.kube/config, then the service
-    /// account of the pod. Several replicas may run; the one that holds the Lease leads.
-    /// A second signal ends the process at once.
+    /// The cluster configuration is loaded as kubectl does: KUBECONFIG, then ~/.kube/config, then the
+    /// service account of the pod. Several replicas may run; the holder of the Lease leads.
+    /// A second signal ends the process immediately.
     Run(Box<RunArgs>),
-    /// Write this release's custom resource definitions as YAML, or check a cluster's
+    /// Print the custom resource definitions of this release as YAML, or compare a cluster with them
     ///
-    /// Before an upgrade, try: quorate crds --check
+    /// Before an upgrade, run: quorate crds --check
     Crds(CrdsArgs),
-    /// Write the manifests that install this release as YAML
+    /// Print the manifests that install this release as YAML
     ///
-    /// Try: quorate manifests | kubectl apply -f -
+    /// Example: quorate manifests | kubectl apply -f -
     Manifests(ManifestsArgs),
-    /// Say in which versions objects are stored, and follow how they are carried to today's
+    /// Show and control storage version migration
     ///
-    /// Before and after an upgrade, try: quorate migrate status
+    /// Before and after an upgrade, run: quorate migrate status
     Migrate(MigrateArgs),
-    /// What the pods of an etcd cluster's members run; not for people
+    /// Commands that the pods of etcd members run; not for interactive use
     #[command(subcommand, hide = true)]
     Agent(AgentCommand),
-    /// Say which release this is
+    /// Print the version
     Version(VersionArgs),
-    /// Write a completion script for a shell
+    /// Print a completion script for a shell
     ///
-    /// Try: source <(quorate completion bash)
+    /// Example: source <(quorate completion bash)
     Completion {
-        /// The shell that will read the script.
+        /// The shell.
         shell: Shell,
     },
 }
 
-/// The flags of `quorate run`. Durations are written like 500ms, 15s or 1m30s.
+/// The flags of `quorate run`. Durations have a unit: 500ms, 15s or 1m30s.
 #[derive(Args, Clone, Debug)]
 pub struct RunArgs {
-    /// The form of the log on stderr: json or text.
-    #[arg(long, value_name = "FORM", env = "QUORATE_LOG_FORMAT", default_value = "json")]
+    /// Log format on stderr: json or text.
+    #[arg(long, value_name = "FORMAT", env = "QUORATE_LOG_FORMAT", default_value = "json")]
     pub log_format: String,
-    /// What is logged: a level (error, warn, info, debug, trace), or a list such as
+    /// Log filter: a level (error, warn, info, debug, trace), or a list such as
     /// `info,quorate=debug`.
     #[arg(long, value_name = "FILTER", env = "QUORATE_LOG", default_value = "info")]
     pub log_filter: String,
-    /// Where probes and metrics are served, in plain HTTP: an IP address and a port.
+    /// Address of the probe and metrics server (plain HTTP): an IP address and a port.
     #[arg(long, value_name = "ADDRESS", env = "QUORATE_LISTEN", default_value = "0.0.0.0:8080")]
     pub listen: String,
-    /// Where the webhooks are served, over HTTPS: an IP address and a port, or `none` to serve none.
+    /// Address of the webhook server (HTTPS): an IP address and a port, or `none` to disable it.
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -77,14 +77,14 @@ pub struct RunArgs {
         default_value = "0.0.0.0:9443"
     )]
     pub webhook_listen: String,
-    /// A folder with `tls.crt` and `tls.key` for the webhooks, read again as they change [default:
-    /// certificates of an authority of our own].
+    /// Directory with `tls.crt` and `tls.key` of the webhook server, reloaded when they change
+    /// [default: certificates issued by the operator's own CA].
     #[arg(long, value_name = "DIR", env = "QUORATE_WEBHOOK_CERT_DIR")]
     pub webhook_cert_dir: Option<PathBuf>,
-    /// How long an authority of our own lives; it is replaced after two thirds of that.
+    /// Lifetime of the operator's own webhook CA; it is rotated after two thirds of its lifetime.
     #[arg(long, value_name = "TIME", env = "QUORATE_WEBHOOK_CA_LIFETIME", default_value = "2160h")]
     pub webhook_ca_lifetime: String,
-    /// How long a certificate that it signs lives; at most a quarter of the authority's life.
+    /// Lifetime of the webhook serving certificate; at most a quarter of the CA lifetime.
     #[arg(
         long,
         value_name = "TIME",
@@ -92,25 +92,34 @@ pub struct RunArgs {
         default_value = "168h"
     )]
     pub webhook_leaf_lifetime: String,
-    /// How long a new authority must have been known to the API server before it signs.
-    #[arg(long, value_name = "TIME", env = "QUORATE_WEBHOOK_SETTLE", default_value = "30s")]
-    pub webhook_settle: String,
-    /// How long the webhooks still answer after the end was asked for, until nobody sends more.
-    #[arg(long, value_name = "TIME", env = "QUORATE_DRAIN", default_value = "8s")]
-    pub drain: String,
-    /// Look after the objects of this namespace only; no webhooks are served then, and no
-    /// definitions touched [default: all namespaces].
+    /// Duration a new CA must be in the CA bundles of the API server before it issues certificates.
+    #[arg(
+        long,
+        value_name = "TIME",
+        env = "QUORATE_WEBHOOK_CA_PROPAGATION_DELAY",
+        default_value = "30s"
+    )]
+    pub webhook_ca_propagation_delay: String,
+    /// Duration the webhook server keeps answering after shutdown has started.
+    #[arg(long, value_name = "TIME", env = "QUORATE_WEBHOOK_DRAIN_TIMEOUT", default_value = "8s")]
+    pub webhook_drain_timeout: String,
+    /// Watch a single namespace; the webhook server is disabled then, and CRDs are not managed
+    /// [default: all namespaces].
     #[arg(long, value_name = "NAME", env = "QUORATE_WATCH_NAMESPACE")]
     pub watch_namespace: Option<String>,
-    /// Who grants the operator its rights in a namespace: auto (it does so itself where objects of
-    /// ours appear) or strict (an administrator does).
-    #[arg(long, value_name = "WAY", env = "QUORATE_GRANTS", default_value = "auto")]
-    pub grants: String,
-    /// Who carries stored objects to the version that is stored today: own (the operator), kubernetes (its own migrator,
-    /// where it is served) or off.
-    #[arg(long, value_name = "WAY", env = "QUORATE_STORAGE_MIGRATION", default_value = "own")]
+    /// Management of the operator's `RoleBinding` in each namespace with its objects: auto (created and
+    /// deleted by the operator) or manual (created by an administrator).
+    #[arg(long, value_name = "MODE", env = "QUORATE_NAMESPACE_ACCESS", default_value = "auto")]
+    pub namespace_access: String,
+    /// Storage version migration: operator, kubernetes (`StorageVersionMigration` API) or off.
+    #[arg(
+        long,
+        value_name = "MODE",
+        env = "QUORATE_STORAGE_MIGRATION",
+        default_value = "operator"
+    )]
     pub storage_migration: String,
-    /// The image of this very program, which the pods of etcd's members copy their agent from.
+    /// Image of this operator, from which the pods of etcd members copy the agent.
     #[arg(
         long,
         value_name = "IMAGE",
@@ -118,60 +127,61 @@ pub struct RunArgs {
         default_value_t = names::image()
     )]
     pub agent_image: String,
-    /// How long the certificate authorities of an etcd cluster live.
+    /// Lifetime of the CAs of an etcd cluster.
     #[arg(long, value_name = "TIME", env = "QUORATE_ETCD_CA_LIFETIME", default_value = "87600h")]
     pub etcd_ca_lifetime: String,
-    /// How long a certificate that they sign lives; it is renewed after two thirds of that.
+    /// Lifetime of the certificates they issue; renewed after two thirds of the lifetime.
     #[arg(long, value_name = "TIME", env = "QUORATE_ETCD_LEAF_LIFETIME", default_value = "2160h")]
     pub etcd_leaf_lifetime: String,
-    /// How long applications have to hear of a new authority before it signs, and again before the old one is
-    /// trusted no more.
+    /// Duration both CAs are trusted before a new CA issues certificates, and again before the old CA
+    /// is removed from the trust bundles.
     #[arg(long, value_name = "TIME", env = "QUORATE_ETCD_CA_OVERLAP", default_value = "72h")]
     pub etcd_ca_overlap: String,
-    /// The name of the Lease that the replicas compete for.
+    /// Name of the leader election Lease.
     #[arg(long, value_name = "NAME", env = "QUORATE_LEASE_NAME", default_value = names::LEASE)]
     pub lease_name: String,
-    /// The namespace of that Lease, and of everything else that belongs to the operator [default:
-    /// `POD_NAMESPACE`, else the service account's].
+    /// Namespace of the Lease and of the operator's other own objects [default: `POD_NAMESPACE`, else
+    /// the namespace of the service account].
     #[arg(long, value_name = "NAME", env = "QUORATE_LEASE_NAMESPACE")]
     pub lease_namespace: Option<String>,
-    /// This replica's name in the Lease; no two processes may share one [default: `POD_NAME` or
-    /// the host name, and a random part].
+    /// Holder identity of this replica in the Lease, unique per process [default: `POD_NAME` or the
+    /// host name, and a random suffix].
     #[arg(long, value_name = "NAME", env = "QUORATE_IDENTITY")]
     pub identity: Option<String>,
-    /// How long the others leave a silent leader alone; whole seconds.
+    /// Duration non-leader candidates wait before acquiring the Lease; whole seconds.
     #[arg(long, value_name = "TIME", env = "QUORATE_LEASE_DURATION", default_value = "15s")]
     pub lease_duration: String,
-    /// How long the leader goes on without renewing; at most four fifths of the lease duration.
+    /// Duration the leader retries renewing the Lease before it stops leading; at most four fifths of
+    /// the lease duration.
     #[arg(long, value_name = "TIME", env = "QUORATE_RENEW_DEADLINE", default_value = "10s")]
     pub renew_deadline: String,
-    /// The pause between two looks at the Lease; at most half of the renew deadline.
+    /// Duration between two attempts to acquire or renew the Lease; at most half of the renew deadline.
     #[arg(long, value_name = "TIME", env = "QUORATE_RETRY_PERIOD", default_value = "2s")]
     pub retry_period: String,
-    /// How long an orderly end may take before it is cut short; at least one and a half times the
-    /// renew deadline, and two seconds; at least the drain, and five seconds.
+    /// Maximum duration of a graceful shutdown; at least one and a half times the renew deadline plus
+    /// two seconds, and at least the webhook drain timeout plus five seconds.
     #[arg(long, value_name = "TIME", env = "QUORATE_SHUTDOWN_GRACE", default_value = "20s")]
     pub shutdown_grace: String,
 }
 
-/// What the pods of members run.
+/// The subcommands of `quorate agent`.
 #[derive(Debug, Subcommand)]
 pub enum AgentCommand {
-    /// Put a copy of this program into a folder
+    /// Copy this binary into a directory
     Install {
-        /// The folder.
+        /// The directory.
         #[arg(long, value_name = "DIR")]
         to: PathBuf,
     },
-    /// Become etcd, unless its data is gone
+    /// Replace this process with etcd, unless the member has lost its data
     Start {
-        /// What the pod is for: found, join or return.
-        #[arg(long, value_name = "WORD")]
-        told: Told,
-        /// The folder with etcd's data.
+        /// Start mode of the member: bootstrap, join or rejoin.
+        #[arg(long, value_name = "MODE")]
+        start_mode: StartMode,
+        /// etcd's data directory.
         #[arg(long, value_name = "DIR")]
         data: PathBuf,
-        /// A folder of the pod that outlives its containers.
+        /// A directory of the pod that outlives its containers.
         #[arg(long, value_name = "DIR")]
         pod: PathBuf,
         /// etcd and its flags.
@@ -183,14 +193,14 @@ pub enum AgentCommand {
 /// The flags of `quorate crds`.
 #[derive(Args, Debug)]
 pub struct CrdsArgs {
-    /// Write one file for each definition into this folder, instead of all to stdout.
+    /// Write one file per CRD into this directory instead of stdout.
     #[arg(long, value_name = "DIR")]
     pub write: Option<PathBuf>,
-    /// Write nothing; compare the definitions of the current cluster with these, and refuse (exit
-    /// code 1) what would strand its data.
+    /// Compare the CRDs of the current cluster with this release; exit code 1 if an upgrade would make
+    /// stored objects unreadable.
     #[arg(long, conflicts_with = "write")]
     pub check: bool,
-    /// The namespace of the operator, whose Service converts between versions.
+    /// Namespace of the operator, whose Service serves the conversion webhook.
     #[arg(long, value_name = "NAME", default_value = names::NAMESPACE, value_parser = namespace)]
     pub namespace: String,
 }
@@ -198,7 +208,7 @@ pub struct CrdsArgs {
 /// The flags of `quorate migrate`.
 #[derive(Args, Debug)]
 pub struct MigrateArgs {
-    /// The namespace of the operator, where it writes down how far it is.
+    /// Namespace of the operator, which has the migration record.
     #[arg(
         long,
         global = true,
@@ -207,41 +217,39 @@ pub struct MigrateArgs {
         value_parser = namespace
     )]
     pub namespace: String,
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: MigrateCommand,
 }
 
-/// What `quorate migrate` can do.
+/// The subcommands of `quorate migrate`.
 #[derive(Clone, Copy, Debug, Subcommand)]
 pub enum MigrateCommand {
-    /// Say in which versions objects are stored, and how far the operator is
+    /// Show the stored versions of each kind and the progress of the migration
     Status,
-    /// Ask the operator to try at once what waits to be tried again, and follow it to the end
+    /// Retry failed objects now, and follow the migration until it completes
     Run,
-    /// Try to write each object without writing it, and say which ones would be refused
+    /// Dry-run the migration, and list the objects that would be rejected
     DryRun,
 }
 
 /// The flags of `quorate manifests`.
 #[derive(Args, Debug)]
 pub struct ManifestsArgs {
-    /// The namespace to install into.
+    /// Namespace to install into.
     #[arg(long, value_name = "NAME", default_value = names::NAMESPACE, value_parser = namespace)]
     pub namespace: String,
-    /// Leave the Namespace out: it exists already, and is not this installation's to label on
-    /// apply or to remove on delete.
+    /// Omit the Namespace: it exists already, and must neither be labelled on apply nor deleted with
+    /// the installation.
     #[arg(long)]
     pub no_namespace: bool,
-    /// Leave the custom resource definitions out. On delete this keeps them, and with them every
-    /// object of their kinds.
+    /// Omit the custom resource definitions. On delete this keeps them and all their objects.
     #[arg(long, conflicts_with = "write")]
     pub no_crds: bool,
-    /// The operator's image.
+    /// Image of the operator.
     #[arg(long, value_name = "IMAGE", default_value_t = names::image(), value_parser = image)]
     pub image: String,
-    /// Write DIR/install.yaml, the kustomize base DIR/base and what goes with it, instead of all
-    /// to stdout.
+    /// Write DIR/install.yaml and the kustomize base, components and overlays instead of stdout.
     #[arg(long, value_name = "DIR")]
     pub write: Option<PathBuf>,
 }
@@ -249,17 +257,17 @@ pub struct ManifestsArgs {
 /// The flags of `quorate version`.
 #[derive(Args, Debug)]
 pub struct VersionArgs {
-    /// The form of the answer.
-    #[arg(long, value_enum, value_name = "FORM", default_value_t = Output::Text)]
+    /// Output format.
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Output::Text)]
     pub output: Output,
 }
 
-/// The form of an answer.
+/// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Output {
-    /// For people.
+    /// Human-readable.
     Text,
-    /// For programs.
+    /// Machine-readable.
     Json,
 }
 

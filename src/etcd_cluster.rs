@@ -8,31 +8,26 @@
 //! ```
 //!
 //! Comes in: objects of EtcdCluster, and what etcd says. Goes out: members, what stands around them, and what is
-//! told. May touch: `api`, `pki`, `ports`, `telemetry`. The decisions are walked by `tests/convergence.rs`.
+//! told. May touch: `api`, `pki`, `clients`, `telemetry`. The decisions are walked by `tests/convergence.rs`.
 
 mod act;
-mod compose;
-mod control;
+mod controller;
 pub mod decide;
-mod doorkeeper;
-pub mod doors;
-mod furnish;
-mod heard;
-mod hop;
-mod identity;
-mod keyring;
-mod log;
+mod defragmentation;
+mod drift;
+mod heartbeat;
 mod observe;
-mod pace;
-mod pacer;
 pub mod plan;
+mod raft_log;
+mod reconcile;
 mod render;
 mod report;
-pub mod seen;
+mod rollback;
+pub mod state;
 mod status;
-mod stock;
-mod undo;
-mod upkeep;
+mod tls;
+pub mod transport;
+mod version;
 
-pub(crate) use control::Control;
-pub(crate) use identity::lifetimes::Lifetimes;
+pub(crate) use controller::EtcdClusterController;
+pub(crate) use tls::lifetimes::Lifetimes;

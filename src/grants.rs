@@ -2,11 +2,11 @@
 //! object and goes with the last, or, if an administrator binds, objects say what is missing.
 //!
 //! ```text
-//!   look (ports::watch) --Seen--> decide, complain --> do (ports::grants) --> tell (log, metrics)
+//!   look (clients::watch) --Seen--> decide, complain --> do (clients::rbac) --> tell (log, metrics)
 //! ```
 //!
 //! Comes in: what watches tell of our kinds and of the bindings. Goes out: bindings, conditions.
-//! May touch: `api`, `ports`, `telemetry`; only `steward` does. Only the leader runs it.
+//! May touch: `api`, `clients`, `telemetry`; only `steward` does. Only the leader runs it.
 
 mod complain;
 mod decide;

@@ -1,34 +1,33 @@
-//! Quorate, a Kubernetes operator for etcd and the applications on it. This is the floor plan.
+//! Quorate, a Kubernetes operator for etcd and the applications on it.
 //!
 //! ```text
 //!   cli --> settings --> app --+--> telemetry     logs, metrics, probes
-//!   (flags)  (checked)  (wires) +--> webhook       reviews in, verdicts and conversions out
-//!                               +--> certificates  whom the API server trusts
-//!                               +--> leadership    look, decide, do, tell: who holds the lease
-//!                               +--> grants        the same rooms: rights where our objects are
-//!                               +--> storage_migration  the same: stored objects to today's version
+//!   (flags)  (checked)  (wires) +--> webhook       admission and conversion requests
+//!                               +--> certificates  serving certificate and CA bundles of the webhooks
+//!                               +--> leadership    leader election
+//!                               +--> grants        the operator's RoleBinding in each namespace
+//!                               +--> storage_migration  stored objects to the current version
+//!                               +--> etcd_cluster  the EtcdCluster controller
 //!                               +--> manifests     what an administrator installs
 //!                               +--> agent         what runs in a member's pod before etcd
-//!   api: the words everyone may use     ports: thin calls to the outside     pki: certificates
+//!   api: types, validation, conversion     clients: API server and etcd     pki: certificates
 //! ```
 //!
-//! Comes in: a command line, through `main`. Goes out: the process that it asks for.
-//! May touch: nothing itself. `api` touches nothing of ours, `ports` knows no wing, a wing never
-//! imports another wing, and only `app` wires. `tests/house_rules.rs` reads the imports and holds
-//! this.
+//! `api` imports nothing else of this crate, `clients` imports no controller, a controller never
+//! imports another controller, and only `app` wires them. `tests/house_rules.rs` checks the imports.
 
 pub mod agent;
 pub mod api;
 pub mod app;
-mod certificates;
 pub mod cli;
+mod clients;
 pub mod etcd_cluster;
 mod grants;
-pub mod leadership;
+pub mod leader_election;
 pub mod manifests;
 mod pki;
-mod ports;
 mod settings;
 mod storage_migration;
 mod telemetry;
 pub mod webhook;
+mod webhook_certs;

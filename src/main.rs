@@ -1,6 +1,4 @@
-//! The front door of `quorate`; nothing is decided here.
-//! Comes in: the command line. Goes out: the exit code that `app` gives back.
-//! May touch: `cli` and `app`.
+//! The entry point of `quorate`: parses the command line and hands it to `app`.
 
 use std::process::ExitCode;
 

@@ -1,26 +1,25 @@
-//! What an administrator installs, as typed objects: the one truth behind `deploy/`.
-//! Comes in: a namespace and an image. Goes out: documents in the order in which they must be
-//! applied, the kustomize base with its overlays, and the single file with everything.
-//! May touch: `api` only. Pure; `app` prints and writes.
+//! The installation manifests as typed objects, from which `deploy/` is generated.
+//!
+//! Order of documents: the order in which they must be applied.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
-mod access;
-mod availability;
 mod components;
 mod deployment;
+mod disruption;
 mod kustomize;
 mod labels;
 mod namespace;
-mod people;
-pub mod rights;
+pub mod rbac;
 mod service;
+mod service_account;
+mod user_roles;
 mod webhooks;
 mod yaml;
 
 use crate::api::{crd, names};
-use kustomize::{Kustomization, WHOLE};
-use rights::Scope;
-pub use yaml::{Unwritable, document};
+use kustomize::{KUSTOMIZATION, Kustomization};
+use rbac::Scope;
+pub use yaml::{YamlError, document};
 
 /// What can be chosen about an installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,7 +57,7 @@ struct Group {
 /// # Errors
 ///
 /// When an object cannot be written as YAML; with the types we have this is a bug.
-pub fn files(install: &Install) -> Result<Vec<File>, Unwritable> {
+pub fn files(install: &Install) -> Result<Vec<File>, YamlError> {
     let groups = groups(install)?;
     let mut files: Vec<File> = groups
         .iter()
@@ -68,7 +67,7 @@ pub fn files(install: &Install) -> Result<Vec<File>, Unwritable> {
         })
         .collect();
     let kustomization = Kustomization {
-        meta: WHOLE,
+        meta: KUSTOMIZATION,
         resources: groups.iter().map(|group| group.name.to_owned()).collect(),
         components: Vec::new(),
         patches: Vec::new(),
@@ -78,7 +77,7 @@ pub fn files(install: &Install) -> Result<Vec<File>, Unwritable> {
         text: yaml::file(&[document(&kustomization)?]),
     });
     files.extend(components::files(install)?);
-    files.push(File { path: "install.yaml".to_owned(), text: whole(groups) });
+    files.push(File { path: "install.yaml".to_owned(), text: single_file(groups) });
     Ok(files)
 }
 
@@ -87,19 +86,19 @@ pub fn files(install: &Install) -> Result<Vec<File>, Unwritable> {
 /// # Errors
 ///
 /// As [`files`].
-pub fn install(install: &Install) -> Result<String, Unwritable> {
-    Ok(whole(groups(install)?))
+pub fn install(install: &Install) -> Result<String, YamlError> {
+    Ok(single_file(groups(install)?))
 }
 
-fn whole(groups: Vec<Group>) -> String {
+fn single_file(groups: Vec<Group>) -> String {
     let documents: Vec<String> = groups.into_iter().flat_map(|group| group.documents).collect();
     yaml::file(&documents)
 }
 
-/// The namespace comes first because nothing else can be created without it, the definitions before
+/// The namespace comes first reason nothing else can be created without it, the definitions before
 /// the program that reads their objects, the rights before the pods that need them. The webhooks
 /// come last: from then on requests fail until there is somebody to answer them.
-fn groups(install: &Install) -> Result<Vec<Group>, Unwritable> {
+fn groups(install: &Install) -> Result<Vec<Group>, YamlError> {
     let namespace = install.namespace.as_str();
     let mut groups = Vec::new();
     if install.with_namespace {
@@ -107,7 +106,7 @@ fn groups(install: &Install) -> Result<Vec<Group>, Unwritable> {
         groups.push(Group { name: "namespace.yaml", documents });
     }
     if install.with_definitions {
-        let definitions = crd::converted_in(namespace);
+        let definitions = crd::with_webhook_namespace(namespace);
         let documents = definitions.iter().map(document).collect::<Result<_, _>>()?;
         groups.push(Group { name: "definitions.yaml", documents });
     }
@@ -126,7 +125,7 @@ fn groups(install: &Install) -> Result<Vec<Group>, Unwritable> {
         },
         Group {
             name: "disruption-budget.yaml",
-            documents: vec![document(&availability::disruption_budget(namespace))?],
+            documents: vec![document(&disruption::disruption_budget(namespace))?],
         },
         Group {
             name: "webhooks.yaml",
@@ -140,19 +139,24 @@ fn groups(install: &Install) -> Result<Vec<Group>, Unwritable> {
 }
 
 /// The account, and its roles by how far they reach.
-fn access(namespace: &str) -> Result<Vec<String>, Unwritable> {
-    let cluster_role = |name, scope| document(&access::cluster_role(name, access::of(scope)));
-    let bound = |name| document(&access::cluster_role_binding(name, namespace));
+fn access(namespace: &str) -> Result<Vec<String>, YamlError> {
+    let cluster_role = |name, scope| {
+        document(&service_account::cluster_role(name, service_account::permissions_in(scope)))
+    };
+    let bound = |name| document(&service_account::cluster_role_binding(name, namespace));
     Ok(vec![
-        document(&access::service_account(namespace))?,
-        document(&access::role(namespace, access::of(Scope::OwnNamespace)))?,
-        document(&access::role_binding(namespace))?,
+        document(&service_account::service_account(namespace))?,
+        document(&service_account::role(
+            namespace,
+            service_account::permissions_in(Scope::OwnNamespace),
+        ))?,
+        document(&service_account::role_binding(namespace))?,
         cluster_role(names::OPERATOR, Scope::Cluster)?,
         bound(names::OPERATOR)?,
         cluster_role(names::WEBHOOKS_ROLE, Scope::Webhooks)?,
         bound(names::WEBHOOKS_ROLE)?,
         cluster_role(names::NAMESPACE_ROLE, Scope::GrantedNamespace)?,
-        document(&people::view())?,
-        document(&people::edit())?,
+        document(&user_roles::view())?,
+        document(&user_roles::edit())?,
     ])
 }

@@ -2,7 +2,7 @@
 //! Comes in: names, times, and PEM from anyone. Goes out: what it says, and new ones.
 //! May touch: `mint` the system's source of randomness; nothing else.
 
-pub(crate) mod authority;
+pub(crate) mod ca;
+pub(crate) mod issue;
 mod key;
 pub(crate) mod leaf;
-pub(crate) mod mint;

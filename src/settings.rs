@@ -1,10 +1,9 @@
-//! The checked settings of `quorate run`, and what is said when they cannot be.
-//! Comes in: flags and surroundings, as text. Goes out: `Settings`, or every problem at once.
-//! May touch: what `surroundings` reads. Settings are read once, at the start, and then passed by
-//! value; there are no globals.
+//! The checked settings of `quorate run`, and the errors of invalid ones.
+//!
+//! Settings are read once at startup and passed by value; there are no globals.
 
 mod check;
-mod surroundings;
+mod environment;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -12,81 +11,81 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub(crate) use check::check;
-pub(crate) use surroundings::Surroundings;
+pub(crate) use environment::Environment;
 
-use crate::api::grants::Grants;
-use crate::certificates::Lifetimes;
+use crate::api::namespace_access::NamespaceAccess;
 use crate::etcd_cluster;
-use crate::leadership::Timing;
+use crate::leader_election::Timing;
 use crate::storage_migration;
 use crate::telemetry::{LogFilter, LogFormat};
+use crate::webhook_certs::Lifetimes;
 
-/// What `run` needs to know. Every value here has been checked.
+/// The settings of `run`. Every value is checked.
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) log_format: LogFormat,
     pub(crate) log_filter: LogFilter,
-    pub(crate) running: Running,
+    pub(crate) config: RunConfig,
 }
 
-/// What stays of it once the log has begun.
+/// The settings that remain once the log is started.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Running {
+pub(crate) struct RunConfig {
     pub(crate) listen: SocketAddr,
     pub(crate) election: Election,
-    pub(crate) webhooks: Served,
+    pub(crate) webhooks: WebhookMode,
     pub(crate) scope: Scope,
     pub(crate) etcd: Etcd,
-    /// Who carries stored objects to another version.
+    /// Mode of storage version migration.
     pub(crate) migration: storage_migration::Way,
     pub(crate) shutdown_grace: Duration,
 }
 
-/// Whether the webhooks are served by this process.
+/// Whether this process serves the webhooks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Served {
-    /// So.
-    Here(Webhooks),
-    /// By another installation, or not at all.
-    Elsewhere,
+pub(crate) enum WebhookMode {
+    /// With these settings.
+    Serve(Webhooks),
+    /// Served by another installation, or not at all.
+    Disabled,
 }
 
-/// How the webhooks are served.
+/// Settings of the webhook server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Webhooks {
     pub(crate) listen: SocketAddr,
     pub(crate) certificates: Certificates,
-    /// How long they still answer after the end was asked for.
+    /// Duration it keeps answering after shutdown has started.
     pub(crate) drain: Duration,
 }
 
-/// Where the webhooks' certificates come from.
+/// The source of the serving certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Certificates {
-    /// An authority of our own signs them.
+    /// Issued by the operator's own CA.
     BuiltIn(Lifetimes),
-    /// They stand in a folder.
+    /// Read from a directory.
     Files(PathBuf),
 }
 
-/// Whose objects are looked after.
+/// The watched namespaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// Everybody's, with rights that are granted in each namespace.
-    Cluster(Grants),
-    /// Those of one namespace, with rights that stand from the beginning.
+    /// All namespaces, with a `RoleBinding` in each namespace in use.
+    Cluster(NamespaceAccess),
+    /// One namespace, with a Role from the installation.
     Namespace(String),
 }
 
-/// What the members of etcd clusters are made of.
+/// Settings of etcd members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Etcd {
-    /// The image with this very program.
+    /// Image of this operator.
     pub(crate) agent_image: String,
     pub(crate) lifetimes: etcd_cluster::Lifetimes,
 }
 
-/// What the replicas compete for, and how.
+/// Settings of leader election.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Election {
     pub(crate) lease_name: String,
@@ -95,32 +94,32 @@ pub(crate) struct Election {
     pub(crate) timing: Timing,
 }
 
-/// One setting that cannot be used: which, what it is, what is allowed, and what to do.
+/// An invalid setting: its value, what is expected, and a hint.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Problem {
+pub(crate) struct SettingError {
     pub(crate) setting: &'static str,
     pub(crate) found: Option<String>,
-    pub(crate) allowed: String,
-    pub(crate) remedy: String,
+    pub(crate) expected: String,
+    pub(crate) hint: String,
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for SettingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { setting, found, allowed, remedy } = self;
+        let Self { setting, found, expected, hint } = self;
         match found {
-            Some(found) => write!(f, "{setting} is {found:?}, but {allowed}: {remedy}"),
-            None => write!(f, "{setting} is not known, but {allowed}: {remedy}"),
+            Some(found) => write!(f, "{setting} is {found:?}, but {expected}: {hint}"),
+            None => write!(f, "{setting} is not set, but {expected}: {hint}"),
         }
     }
 }
 
-/// Everything that is wrong with the settings, in the order of the flags.
+/// All invalid settings, in the order of the flags.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Problems(pub(crate) Vec<Problem>);
+pub(crate) struct SettingErrors(pub(crate) Vec<SettingError>);
 
-impl fmt::Display for Problems {
+impl fmt::Display for SettingErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "quorate: the settings cannot be used:")?;
+        writeln!(f, "quorate: invalid settings:")?;
         self.0.iter().try_for_each(|problem| writeln!(f, "  {problem}"))
     }
 }

@@ -2,12 +2,12 @@
 //! refusal to work on objects that are stored in a version which this release does not know.
 //!
 //! ```text
-//!   look (ports::stored) --Seen--> decide --Plan--> act (ports::stored) --> settle --Record--> tell (log, Events, metrics)
+//!   look (clients::storage_versions) --Seen--> decide --Plan--> act (clients::storage_versions) --> settle --Record--> tell (log, Events, metrics)
 //! ```
 //!
 //! Comes in: our definitions, and what was written down. Goes out: one write for each object that may be stored in an
 //! old version, and `storedVersions` without the versions that are proven to be gone.
-//! May touch: `api`, `ports`, `telemetry`; only `keep`, `act`, `look` and `guard` do. Only the leader runs it.
+//! May touch: `api`, `clients`, `telemetry`; only `keep`, `act`, `look` and `guard` do. Only the leader runs it.
 
 mod act;
 mod decide;

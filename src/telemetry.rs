@@ -1,15 +1,14 @@
-//! How the process tells of itself: logs, metrics, probes.
-//! Comes in: facts from the rooms that know them. Goes out: lines on stderr, and answers on the
-//! probe port. May touch: `api` for names; it knows no wing.
+//! Logs, metrics and probes of the process.
 
-mod health;
 mod logs;
 mod metrics;
+mod readiness;
 mod serve;
 
-pub(crate) use health::{Gate, Gates};
-pub(crate) use logs::{LogFilter, LogFormat, chain, start_logs};
+pub(crate) use logs::{LogFilter, LogFormat, error_chain, start_logs};
 pub(crate) use metrics::{
-    Census, Dealt, Metrics, Refused, ReviewErrand, ReviewOutcome, WebhookMetrics,
+    ClusterSample, Metrics, MigrationCounts, RejectReason, RequestOutcome, RequestType,
+    WebhookMetrics,
 };
-pub(crate) use serve::{LAST_ANSWERS, Probes, serve};
+pub(crate) use readiness::{Gate, Gates};
+pub(crate) use serve::{Probes, SHUTDOWN_GRACE, serve};

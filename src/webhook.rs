@@ -1,23 +1,21 @@
-//! The door: admission and conversion reviews over HTTPS, on every replica.
+//! Admission and conversion webhooks over HTTPS, served by every replica.
 //!
 //! ```text
-//!   request --> serve (TLS, limits) --> desk --> review --+--> admit    mutate, validate, scale
-//!                                       (pure)            +--> convert  any version to any other
+//!   request -> server (TLS, limits) --> handler --> review -+-> admission: mutate, validate, scale
+//!                                       (pure)              +-> conversion: any served version
 //! ```
 //!
-//! Comes in: reviews from the API server, and anything else that finds the port. Goes out: verdicts,
-//! patches and converted objects. May touch: `api`, `telemetry`, the socket it was given. No review
-//! needs the API server: what is asked can be answered from the question.
+//! No review needs the API server: the request contains everything that the response depends on.
 
-mod admit;
-pub mod carry;
-mod contain;
-mod convert;
-pub mod desk;
-mod protect;
+mod admission;
+mod conversion;
+mod deletion_protection;
+pub mod handler;
+pub mod json_memory;
+mod panic;
 mod review;
 mod scale;
-pub(crate) mod serve;
-pub mod stand;
-pub mod weight;
-mod withdraw;
+pub(crate) mod server;
+pub mod spoke_update;
+mod ssa_release;
+pub mod testing;

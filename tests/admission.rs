@@ -26,10 +26,10 @@ use generate::{Care, Objects, claimed, runner};
 use jiff::Timestamp;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
-use quorate::api::convert::{ANNOTATION, convert};
+use quorate::api::convert::{PRESERVED_FIELDS_ANNOTATION, convert};
 use quorate::api::kinds::{self, Kind, Version};
-use quorate::webhook::carry::Edit;
-use quorate::webhook::desk::{Errand, Outcome, answer};
+use quorate::webhook::handler::{Outcome, ReviewType, handle};
+use quorate::webhook::spoke_update::SpokeUpdate;
 use schemas::schema;
 use serde_json::{Value, json};
 
@@ -52,7 +52,7 @@ fn objects(kind: &Kind, version: &str, care: Care) -> Objects {
         api_version: format!("{}/{version}", kind.group),
         kind: kind.name.to_owned(),
         schema: schema(kind.name, version),
-        annotation: ANNOTATION.to_owned(),
+        annotation: PRESERVED_FIELDS_ANNOTATION.to_owned(),
         care,
     }
 }
@@ -89,7 +89,7 @@ fn now() -> Timestamp {
 
 /// What became of an update: the object with its patch, or nothing if it was refused.
 fn mutated(kind: &Kind, through: &str, old: Option<&Value>, new: &Value) -> Option<Value> {
-    let reply = answer(Errand::Mutate, &review(kind, through, old, new), now());
+    let reply = handle(ReviewType::Mutate, &review(kind, through, old, new), now());
     let said: Value = serde_json::from_slice(&reply.body).unwrap();
     assert_eq!((reply.status, said["response"]["uid"].as_str()), (200, Some("7")));
     let mut object = new.clone();
@@ -124,7 +124,9 @@ fn annotated(mut written: Value, stranger: &Value, how: u8) -> Value {
         1 => {
             generate::remove(&mut written, &format!("/metadata/annotations/{KEPT}"));
         }
-        _ => written["metadata"]["annotations"][ANNOTATION] = forged(stranger, how),
+        _ => {
+            written["metadata"]["annotations"][PRESERVED_FIELDS_ANNOTATION] = forged(stranger, how);
+        }
     }
     written
 }
@@ -154,7 +156,7 @@ fn same(left: &Value, right: &Value) -> Result<(), TestCaseError> {
 #[test]
 fn an_edit_through_an_older_version_changes_what_it_says_and_nothing_else() {
     for (name, through) in OLDER {
-        let kind = kinds::named(name).unwrap();
+        let kind = kinds::by_name(name).unwrap();
         let (allowed, all) = (Cell::new(0_u32), Cell::new(0_u32));
         let olds = (
             objects(kind, "v1", Care::Valid),
@@ -174,7 +176,7 @@ fn an_edit_through_an_older_version_changes_what_it_says_and_nothing_else() {
             let Some(mutated) = mutated(kind, through, Some(&old), &new) else { return Ok(()) };
             allowed.set(allowed.get() + 1);
             if expected["spec"] != old["spec"] {
-                expected = kind.filled(&expected, Some(&old));
+                expected = kind.with_defaults(&expected, Some(&old));
             }
             same(&parts(&expected), &parts(&mutated))
         });
@@ -190,7 +192,7 @@ fn an_edit_through_an_older_version_changes_what_it_says_and_nothing_else() {
 /// to be trusted. Each is tried until somebody is told what it is that failed.
 fn replaced(holds: impl Fn(&'static Kind, &'static str, &Replaced) -> Result<(), TestCaseError>) {
     for (name, through) in OLDER {
-        let kind = kinds::named(name).unwrap();
+        let kind = kinds::by_name(name).unwrap();
         let parts = (
             objects(kind, "v1", Care::Valid),
             objects(kind, through, Care::Valid),
@@ -219,8 +221,8 @@ struct Replaced {
 #[test]
 fn what_is_written_through_an_older_version_is_what_it_says_afterwards() {
     replaced(|kind, through, Replaced { old, written, new }| {
-        let edit = Edit::through(version(kind, through), kind, old).unwrap();
-        let carried = edit.carried(new).unwrap();
+        let edit = SpokeUpdate::for_version(version(kind, through), kind, old).unwrap();
+        let carried = edit.with_hub_only_fields(new).unwrap();
         prop_assert_eq!(carried.get("status"), old.get("status"));
         prop_assert_eq!(&carried["metadata"], &new["metadata"]);
         same(&written["spec"], &to(kind, through, &carried)["spec"])
@@ -271,8 +273,8 @@ fn no_word_for(kind: &str, through: &str) -> &'static [&'static str] {
 #[test]
 fn what_an_older_version_has_no_word_for_is_what_it_was() {
     replaced(|kind, through, Replaced { old, written: _, new }| {
-        let edit = Edit::through(version(kind, through), kind, old).unwrap();
-        let carried = edit.carried(new).unwrap();
+        let edit = SpokeUpdate::for_version(version(kind, through), kind, old).unwrap();
+        let carried = edit.with_hub_only_fields(new).unwrap();
         for key in no_word_for(kind.name, through) {
             prop_assert_eq!(carried["spec"].get(key), old["spec"].get(key), "{}", key);
         }
@@ -311,14 +313,14 @@ fn is_known(object: &Value, said_by: &[&Value]) -> Result<(), TestCaseError> {
 #[test]
 fn nothing_comes_from_the_annotation_of_a_request() {
     replaced(|kind, through, Replaced { old, written, new }| {
-        let edit = Edit::through(version(kind, through), kind, old).unwrap();
-        let carried = edit.carried(new).unwrap();
-        let meant = edit.carried_and_filled(&carried).unwrap();
+        let edit = SpokeUpdate::for_version(version(kind, through), kind, old).unwrap();
+        let carried = edit.with_hub_only_fields(new).unwrap();
+        let meant = edit.with_hub_only_fields_and_defaults(&carried).unwrap();
         let mut bare = written.clone();
         generate::remove(&mut bare, &format!("/metadata/annotations/{KEPT}"));
         let alone = to(kind, "v1", &bare);
         is_known(&carried, &[&alone, old])?;
-        let defaults = [&alone, old, &carried].map(|object| kind.filled(object, Some(old)));
+        let defaults = [&alone, old, &carried].map(|object| kind.with_defaults(object, Some(old)));
         let [one, two, three] = &defaults;
         is_known(&meant, &[&alone, old, one, two, three])
     });
@@ -340,7 +342,7 @@ fn settles(
     for version in ["v1beta1", "v1alpha1"] {
         same(&parts(&once), &parts(&to(kind, "v1", &to(kind, version, &once))))?;
     }
-    let judged = answer(Errand::Validate, &review(kind, through, old, &once), now());
+    let judged = handle(ReviewType::Validate, &review(kind, through, old, &once), now());
     prop_assert_eq!(judged.outcome, Outcome::Allowed, "{}", String::from_utf8_lossy(&judged.body));
     Ok(true)
 }
@@ -349,9 +351,13 @@ fn settles(
 fn a_replaced_object_settles() {
     let allowed = Cell::new(0_u32);
     replaced(|kind, through, Replaced { old, written: _, new }| {
-        let edit = Edit::through(version(kind, through), kind, old).unwrap();
-        let once = edit.carried_and_filled(&edit.carried(new).unwrap()).unwrap();
-        let twice = edit.carried_and_filled(&edit.carried(&once).unwrap()).unwrap();
+        let edit = SpokeUpdate::for_version(version(kind, through), kind, old).unwrap();
+        let once = edit
+            .with_hub_only_fields_and_defaults(&edit.with_hub_only_fields(new).unwrap())
+            .unwrap();
+        let twice = edit
+            .with_hub_only_fields_and_defaults(&edit.with_hub_only_fields(&once).unwrap())
+            .unwrap();
         same(&parts(&once), &parts(&twice))?;
         allowed.set(allowed.get() + u32::from(settles(kind, through, Some(old), new)?));
         Ok(())

@@ -26,7 +26,7 @@ impl Member {
     /// Starts it as a container would; in the place of etcd a shell tells its flags.
     fn start(&self, told: &str) -> Output {
         let (data, pod) = (self.data.to_str().unwrap(), self.pod.to_str().unwrap());
-        let line = ["agent", "start", "--told", told, "--data", data, "--pod", pod, "--"];
+        let line = ["agent", "start", "--start-mode", told, "--data", data, "--pod", pod, "--"];
         let etcd = ["/bin/sh", "-c", "echo \"$@\"", "etcd", "--name=a"];
         finished(&[&line[..], &etcd].concat())
     }
@@ -70,18 +70,18 @@ impl Member {
 #[test]
 fn a_founder_founds_once_and_returns_with_its_log() {
     let mut member = Member::new();
-    member.starts("found", "new");
+    member.starts("bootstrap", "new");
     member.begin();
-    member.starts("found", "new");
+    member.starts("bootstrap", "new");
     member.write_log();
-    member.starts("found", "existing");
+    member.starts("bootstrap", "existing");
     member.another_pod();
-    member.starts("return", "existing");
+    member.starts("rejoin", "existing");
 }
 
 #[test]
 fn a_member_whose_data_is_gone_is_refused_for_ever() {
-    for told in ["found", "join"] {
+    for told in ["bootstrap", "join"] {
         let member = Member::new();
         assert!(member.start(told).status.success());
         member.write_log();
@@ -91,9 +91,9 @@ fn a_member_whose_data_is_gone_is_refused_for_ever() {
     }
     let mut member = Member::new();
     member.another_pod();
-    member.refuses("return");
+    member.refuses("rejoin");
     member.begin();
-    member.refuses("return");
+    member.refuses("rejoin");
 }
 
 #[test]
@@ -102,18 +102,18 @@ fn a_disk_that_cannot_be_read_is_not_an_empty_one() {
     // Where a folder belongs is something else.
     fs::create_dir_all(member.data.join("member")).unwrap();
     fs::write(member.data.join("member/wal"), "x").unwrap();
-    let output = member.start("found");
+    let output = member.start("bootstrap");
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(output.stdout, b"");
     let words = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(words.contains("failed to look before etcd starts"), "{words}");
+    assert!(words.contains("failed to inspect the data directory before etcd starts"), "{words}");
 }
 
 #[test]
 fn what_cannot_be_remembered_is_not_started() {
     let mut member = Member::new();
     member.pod = member.pod.join("not-there");
-    let output = member.start("found");
+    let output = member.start("bootstrap");
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(1), &b""[..]));
 }
 

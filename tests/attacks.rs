@@ -114,19 +114,19 @@ fn judge(port: Port, met: &Met, lived: &Lived, quiet_memory: u64) {
     );
     println!("memory: {quiet_memory} MiB when quiet, {most} MiB at most, {now} MiB now");
     let measured = port.measured();
-    for line in measured.lines().filter(|line| line.starts_with("quorate_webhook_refused_total")) {
+    for line in measured.lines().filter(|line| line.starts_with("quorate_webhook_rejected_total")) {
         println!("  {line}");
     }
     assert!(met.wrong.is_empty(), "{:#?}", &met.wrong[..met.wrong.len().min(20)]);
     assert!(lived.failures.is_empty(), "{:#?}", &lived.failures[..lived.failures.len().min(20)]);
     assert!(lived.answers > 0);
-    assert_eq!(port.metric("quorate_webhook_refused_total{why=\"panicked\"}"), 0);
+    assert_eq!(port.metric("quorate_webhook_rejected_total{reason=\"panicked\"}"), 0);
     for errand in ["mutate", "validate", "convert"] {
         let name =
-            format!("quorate_webhook_reviews_total{{errand=\"{errand}\",outcome=\"panicked\"}}");
+            format!("quorate_webhook_requests_total{{type=\"{errand}\",outcome=\"panicked\"}}");
         assert_eq!(port.metric(&name), 0, "{name}");
     }
-    assert!(port.metric("quorate_webhook_refused_total{why=\"displaced\"}") > 0);
+    assert!(port.metric("quorate_webhook_rejected_total{reason=\"evicted\"}") > 0);
     assert!(most <= MOST_MEMORY_MIB, "{most} MiB, and {MOST_MEMORY_MIB} are allowed");
     port.end();
 }

@@ -149,11 +149,11 @@ fn all_wrong_settings_are_reported_at_once() {
         "--log-format is \"xml\"",
         "--log-filter is \"inof\"",
         "--listen is \"nowhere\"",
-        "--lease-namespace is not known",
+        "--lease-namespace is not set",
         "--identity is \"\"",
         "--lease-duration is \"soon\"",
         "--retry-period is \"9s\"",
-        "the Kubernetes cluster is not known",
+        "the Kubernetes cluster is not set",
         "set KUBECONFIG",
     ] {
         assert!(told.contains(words), "{words} is missing in {told}");
@@ -171,7 +171,7 @@ fn without_a_cluster_that_answers_it_stays_alive_and_unready_and_does_not_lead()
     assert!(running.get("/livez").starts_with("HTTP/1.1 200"));
     let ready = running.get("/readyz");
     assert!(ready.starts_with("HTTP/1.1 503"), "{ready}");
-    assert!(ready.contains("[closed] kubernetes-api"), "{ready}");
+    assert!(ready.contains("[-]kubernetes-api failed"), "{ready}");
     let metrics = running.get("/metrics");
     for line in [
         "quorate_build_info{",
@@ -202,7 +202,7 @@ fn an_address_in_use_is_told_with_its_flag() {
     let told: serde_json::Value = serde_json::from_slice(&output.stderr).unwrap();
     assert_eq!(told["level"], "ERROR");
     let error = told["error"].as_str().unwrap();
-    assert!(error.contains("is --listen in use already?"), "{error}");
+    assert!(error.contains("is the port of --listen already in use?"), "{error}");
 }
 
 #[test]

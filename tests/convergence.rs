@@ -27,8 +27,8 @@ mod world;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use quorate::etcd_cluster::decide::decide;
-use quorate::etcd_cluster::plan::{Because, Chore, Plan, Step};
-use quorate::etcd_cluster::seen::{Name, Reading};
+use quorate::etcd_cluster::plan::{Plan, Reason, Step, Task};
+use quorate::etcd_cluster::state::{MemberName, Reading};
 use world::{Fault, Turn, World};
 
 /// More passes than any way to rest takes.
@@ -97,7 +97,7 @@ fn checked(world: &World) -> Plan {
     let plan = decide(&seen);
     if seen.etcd == Reading::Unknown {
         // What is only written down needs no word from etcd.
-        let is_harmless = matches!(plan.step, Step::Wait | Step::TakeBack(_));
+        let is_harmless = matches!(plan.step, Step::Wait | Step::RollBack(_));
         assert!(is_harmless, "a step without a word from etcd: {plan:?}");
     }
     assert_eq!(plan, decide(&seen), "the same look, another decision");
@@ -122,52 +122,52 @@ fn comes_to_rest(mut world: World) -> Result<(), String> {
             world = later;
             continue;
         }
-        if !plan.chores.is_empty() || plan.step != Step::Wait {
+        if !plan.tasks.is_empty() || plan.step != Step::Wait {
             return Err(format!("at rest it still does {plan:?}\n{world:#?}"));
         }
-        return rested(&world, plan.because);
+        return rested(&world, plan.reason);
     }
     Err(format!("no rest within {MOST_PASSES} passes: {:?}\n{world:#?}", checked(&world)))
 }
 
-fn rested(world: &World, because: Because) -> Result<(), String> {
+fn rested(world: &World, because: Reason) -> Result<(), String> {
     let fine = match because {
-        Because::Well | Because::Asleep => world.is_as_wanted(),
+        Reason::Healthy | Reason::Hibernated => world.is_as_wanted(),
         // It is true only where the faults themselves took too much.
-        Because::QuorumLost => world.has_lost_its_quorum(),
+        Reason::QuorumLost => world.has_lost_its_quorum(),
         // The only copy is in the memory of the only member.
-        Because::RollingBlocked => world.has_one_copy_in_memory(),
+        Reason::RollingUpdateBlocked => world.has_one_copy_in_memory(),
         // No data is in as many places as must agree.
-        Because::DataDiffersBlocked => world.has_no_majority(),
-        Because::Paused
-        | Because::FoundersLost
-        | Because::VolumesRetained
-        | Because::PredecessorThere
-        | Because::Founding
-        | Because::Forming
-        | Because::ForeignCluster
-        | Because::ForeignMember
-        | Because::Leaving
-        | Because::LeavingBlocked
-        | Because::Joining
-        | Because::JoinFailed
-        | Because::MemberLost
-        | Because::MemberLostBlocked
-        | Because::Rolling
-        | Because::ChangeFails
-        | Because::TakenBack
-        | Because::Switching
-        | Because::ChangingAuth
-        | Because::AuthBlocked
-        | Because::Settling
-        | Because::Unreachable
-        | Because::Defragmenting
-        | Because::NoSpace
-        | Because::NoSpaceStays
-        | Because::DataDiffers
-        | Because::TooFew
-        | Because::TooMany
-        | Because::MemberUnwell => false,
+        Reason::CorruptionUnresolved => world.has_no_majority(),
+        Reason::Paused
+        | Reason::BootstrapFailed
+        | Reason::RetainedVolumesExist
+        | Reason::PreviousClusterTerminating
+        | Reason::CreatingMembers
+        | Reason::Bootstrapping
+        | Reason::ClusterIdMismatch
+        | Reason::UnknownMember
+        | Reason::RemovingMember
+        | Reason::RemovalBlocked
+        | Reason::AddingMember
+        | Reason::LearnerFailed
+        | Reason::ReplacingMember
+        | Reason::ReplacementBlocked
+        | Reason::RollingUpdate
+        | Reason::UpdateFailed
+        | Reason::RolledBack
+        | Reason::TlsTransition
+        | Reason::ConfiguringAuth
+        | Reason::RootPasswordMissing
+        | Reason::PreparingVersionChange
+        | Reason::NoUpgradePath
+        | Reason::Defragmenting
+        | Reason::NoSpace
+        | Reason::NoSpaceUnresolved
+        | Reason::CorruptMember
+        | Reason::ScalingUp
+        | Reason::ScalingDown
+        | Reason::MemberUnhealthy => false,
     };
     if fine { Ok(()) } else { Err(format!("it rests at {because:?}\n{world:#?}")) }
 }
@@ -223,7 +223,7 @@ fn a_cluster_goes_down_a_step_and_changes_its_mind_whatever_happens() {
         world = world.after(&checked(&world), usize::MAX);
     }
     let (above, because, _) = ends_at(&world.struck(&Fault::Ask(1)), None);
-    assert_eq!(because, Because::Well);
+    assert_eq!(because, Reason::Healthy);
     let states = walk(above.struck(&Fault::Ask(0)), 1);
     println!("3 members, down and up again, 1 fault: {states} states");
 }
@@ -249,8 +249,8 @@ fn who_is_paused_is_left_alone() {
     let mut world = World::new(3, true, &[3]);
     world.paused = true;
     let plan = checked(&world);
-    assert!(plan.chores.is_empty());
-    assert_eq!((plan.step, plan.because), (Step::Wait, Because::Paused));
+    assert!(plan.tasks.is_empty());
+    assert_eq!((plan.step, plan.reason), (Step::Wait, Reason::Paused));
 }
 
 /// A cluster of three that is well.
@@ -272,12 +272,12 @@ fn touched(world: &World) -> World {
 }
 
 /// Passes until nothing changes any more, with a crash in one of them: what is the case then, and whose pods were made anew.
-fn ends_at(world: &World, crash: Option<(usize, usize)>) -> (World, Because, BTreeSet<Name>) {
+fn ends_at(world: &World, crash: Option<(usize, usize)>) -> (World, Reason, BTreeSet<MemberName>) {
     let mut world = world.clone();
     let mut renewed = BTreeSet::new();
     for pass in 0..MOST_PASSES {
         let plan = checked(&world);
-        if let Step::Restart(name) = &plan.step {
+        if let Step::RecreatePod(name) = &plan.step {
             renewed.insert(name.clone());
         }
         let most = crash.filter(|it| it.0 == pass).map_or(usize::MAX, |it| it.1);
@@ -286,7 +286,7 @@ fn ends_at(world: &World, crash: Option<(usize, usize)>) -> (World, Because, BTr
         let later = after.later();
         let is_still = after == world && most == usize::MAX;
         if is_still && later == world {
-            return (world, plan.because, renewed);
+            return (world, plan.reason, renewed);
         }
         world = if is_still { later } else { after };
     }
@@ -300,13 +300,13 @@ fn a_change_that_nobody_starts_with_is_taken_back_wherever_somebody_crashes() {
         let crashes = (0..12).flat_map(|pass| (0..4).map(move |call| Some((pass, call))));
         for crash in crashes.chain([None]) {
             let (rest, because, renewed) = ends_at(&bad, crash);
-            assert_eq!(because, Because::TakenBack, "{crash:?}: {rest:#?}");
+            assert_eq!(because, Reason::RolledBack, "{crash:?}: {rest:#?}");
             assert_eq!(renewed.len(), 1, "{crash:?}: {renewed:?} were touched");
             // It stays so, until the spec is changed.
-            let still = (rest.clone(), Because::TakenBack, BTreeSet::new());
+            let still = (rest.clone(), Reason::RolledBack, BTreeSet::new());
             assert_eq!(ends_at(&rest, None), still);
             let (mended, because, _) = ends_at(&rest.struck(&Fault::Mend), None);
-            assert_eq!(because, Because::Well, "{crash:?}: {mended:#?}");
+            assert_eq!(because, Reason::Healthy, "{crash:?}: {mended:#?}");
             assert!(mended.is_as_wanted(), "{mended:#?}");
         }
     }
@@ -315,11 +315,11 @@ fn a_change_that_nobody_starts_with_is_taken_back_wherever_somebody_crashes() {
 /// Stories let the operator die in each deed that has a word; so each has one, and happens here, too.
 #[test]
 fn every_deed_is_done_somewhere_and_has_its_word() {
-    let all: BTreeSet<&str> = Chore::WORDS.into_iter().chain(Step::WORDS).collect();
+    let all: BTreeSet<&str> = Task::NAMES.into_iter().chain(Step::NAMES).collect();
     let mut done = tended::deeds_of_a_full_cluster();
     let mut next = VecDeque::from([World::new(3, true, &[3, 1, 0])]);
     // The leader goes only where somebody sends it away.
-    let away = |name: &str| Fault::SendAway(Name(name.to_owned()));
+    let away = |name: &str| Fault::SendAway(MemberName(name.to_owned()));
     next.extend(["a", "b", "c"].map(|name| settled().struck(&away(name))));
     next.push_back(touched(&settled().struck(&Fault::Spoil)).later());
     next.push_back(settled().with_releases(&[0, 1, 2]).struck(&Fault::Ask(2)));
@@ -332,7 +332,7 @@ fn every_deed_is_done_somewhere_and_has_its_word() {
     let mut next: VecDeque<_> = next.into_iter().map(|world| State { world, faults: 2 }).collect();
     let mut trail: Trail = next.iter().map(|state| (state.clone(), None)).collect();
     while let Some(state) = next.pop_front().filter(|_| done != all) {
-        done.extend(checked(&state.world).deeds());
+        done.extend(checked(&state.world).action_names());
         for (word, world, faults) in ways(&state) {
             let after = State { world, faults };
             if !trail.contains_key(&after) {

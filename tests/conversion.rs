@@ -25,13 +25,13 @@ mod schemas;
 use generate::{Care, Objects, runner};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
-use quorate::api::convert::{ANNOTATION, convert};
+use quorate::api::convert::{PRESERVED_FIELDS_ANNOTATION, convert};
 use quorate::api::kinds::{self, Kind};
 use schemas::schema;
 use serde_json::{Value, json};
 
 fn kind(name: &str) -> &'static Kind {
-    kinds::named(name).unwrap()
+    kinds::by_name(name).unwrap()
 }
 
 /// The objects of one version, from the schema in its definition.
@@ -41,7 +41,7 @@ fn objects(kind: &Kind, version: &str, care: Care) -> Objects {
         kind: kind.name.to_owned(),
         schema: schema(kind.name, version),
         care,
-        annotation: ANNOTATION.to_owned(),
+        annotation: PRESERVED_FIELDS_ANNOTATION.to_owned(),
     }
 }
 
@@ -89,7 +89,7 @@ fn bare(object: &Value) -> Value {
     if let Some(annotations) =
         object["metadata"].get_mut("annotations").and_then(Value::as_object_mut)
     {
-        annotations.remove(ANNOTATION);
+        annotations.remove(PRESERVED_FIELDS_ANNOTATION);
     }
     tidied(&object)
 }
@@ -202,8 +202,8 @@ fn whatever_arrives_is_converted_or_named_and_never_ends_the_process() {
         json!({"metadata": null}),
         json!({"spec": null}),
         json!({"spec": 5, "status": []}),
-        json!({"metadata": {"annotations": {ANNOTATION: "]["}}, "spec": {}}),
-        json!({"metadata": {"annotations": {ANNOTATION: 7}}, "spec": {}}),
+        json!({"metadata": {"annotations": {PRESERVED_FIELDS_ANNOTATION: "]["}}, "spec": {}}),
+        json!({"metadata": {"annotations": {PRESERVED_FIELDS_ANNOTATION: 7}}, "spec": {}}),
     ] {
         let mut object =
             json!({"apiVersion": "etcd.appdelivery.cncf.io/v1alpha1", "kind": "EtcdCluster"});

@@ -55,9 +55,9 @@ fn the_lease_is_released_before_the_probe_port_closes() {
     api.fall_silent();
     leader.signal("TERM");
     leader.until("it is no longer ready and still alive", |it| {
-        it.get("/readyz").contains("[closed] running") && it.get("/livez").contains(" 200 ")
+        it.get("/readyz").contains("[-]running failed") && it.get("/livez").contains(" 200 ")
     });
-    leader.logs("lease left to expire");
+    leader.logs("lease not released");
     assert_eq!(leader.end().code(), Some(0));
 }
 
@@ -67,10 +67,10 @@ fn a_leader_whose_lease_is_deleted_stops_and_leads_again_only_after_probation() 
     let leader = Running::start(api.port);
     leader.until("it leads", Running::leads);
     api.delete_lease();
-    leader.logs("\"LeaseGone\"");
+    leader.logs("\"LeaseDeleted\"");
     leader.logs("no longer leads");
     leader.until("it leads again", |it| it.log("this replica leads").len() == 2);
-    let waited = between(&leader, "\"LeaseGone\"", "this replica leads");
+    let waited = between(&leader, "\"LeaseDeleted\"", "this replica leads");
     assert!(waited >= LEASE_DURATION, "it led again after {waited}");
     assert!(leader.get("/metrics").contains("quorate_leadership_changes_total 3\n"));
 }
@@ -95,14 +95,14 @@ fn a_leader_that_hears_nothing_stops_by_itself_and_stays_ready() {
     leader.until("it leads", Running::leads);
     api.fall_silent();
     leader.until("it stops leading", |it| !it.leads());
-    leader.logs("\"DeadlinePassed\"");
+    leader.logs("\"RenewDeadlineExceeded\"");
     assert!(is_ready(&leader));
     assert!(leader.is_alive());
     // The Lease is still its own, so it goes on without a second probation.
     api.be_well();
-    leader.logs("\"OwnWriteLanded\"");
+    leader.logs("\"OwnWriteConfirmed\"");
     leader.until("it leads again", Running::leads);
-    let waited = between(&leader, "\"OwnWriteLanded\"", "this replica leads");
+    let waited = between(&leader, "\"OwnWriteConfirmed\"", "this replica leads");
     assert!(waited < LEASE_DURATION, "it led again after {waited}");
 }
 
@@ -112,7 +112,7 @@ fn a_write_that_was_done_though_the_answer_says_otherwise_is_sent_once_and_taken
     api.write_then_504();
     let replica = Running::start(api.port);
     replica.logs("it is not known whether the lease was written");
-    replica.logs("\"OwnWriteLanded\"");
+    replica.logs("\"OwnWriteConfirmed\"");
     replica.until("it leads", Running::leads);
     assert_eq!(api.tried("POST").len(), 1, "the client sent the write again by itself");
 }
@@ -130,7 +130,7 @@ fn a_replica_that_may_not_write_says_so_once_and_does_not_hammer_the_api_server(
     }
     assert_eq!(replica.log("refuses to write the lease").len(), 1);
     let ready = replica.get("/readyz");
-    assert!(ready.contains("[closed] kubernetes-api: the API server refuses us"), "{ready}");
+    assert!(ready.contains("[-]kubernetes-api failed: the API server rejects requests"), "{ready}");
     api.be_well();
     replica.until("it is ready", is_ready);
 }
@@ -144,7 +144,7 @@ fn a_replica_that_may_not_read_does_not_say_that_the_api_server_is_away() {
     replica.logs("\"ReadRefused\"");
     assert!(replica.log("cannot reach").is_empty());
     let ready = replica.get("/readyz");
-    assert!(ready.contains("[closed] kubernetes-api: the API server refuses us"), "{ready}");
+    assert!(ready.contains("[-]kubernetes-api failed: the API server rejects requests"), "{ready}");
     assert!(api.tried("POST").is_empty());
 }
 

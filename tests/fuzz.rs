@@ -6,16 +6,16 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::TestCaseError;
-use quorate::webhook::desk::{Errand, Outcome, answer};
+use quorate::webhook::handler::{Outcome, ReviewType, handle};
 use serde_json::{Value, json};
 
-const ERRANDS: [Errand; 3] = [Errand::Mutate, Errand::Validate, Errand::Convert];
+const ERRANDS: [ReviewType; 3] = [ReviewType::Mutate, ReviewType::Validate, ReviewType::Convert];
 const GROUP: &str = "etcd.appdelivery.cncf.io";
 
 /// Whatever was asked, the answer is one.
 fn holds(body: &[u8], uid: Option<&str>) -> Result<(), TestCaseError> {
     for errand in ERRANDS {
-        let reply = answer(errand, body, Timestamp::UNIX_EPOCH);
+        let reply = handle(errand, body, Timestamp::UNIX_EPOCH);
         prop_assert_ne!(reply.outcome, Outcome::Panicked, "{:?}", errand);
         prop_assert!(reply.status == 200 || (400..600).contains(&reply.status), "{:?}", reply);
         if reply.status != 200 {

@@ -15,10 +15,10 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use quorate::api::check::release::{Abilities, Ability};
-use quorate::api::check::{Facts, Fault, Verdict, check};
 use quorate::api::convert::convert;
 use quorate::api::kinds::{self, Kind};
+use quorate::api::validation::features::{Feature, FeatureSet};
+use quorate::api::validation::{ErrorType, ValidationContext, ValidationResult, validate};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -50,29 +50,32 @@ struct Case {
 
 impl Case {
     fn kind(&self) -> &'static Kind {
-        kinds::named(self.manifest["kind"].as_str().unwrap()).unwrap()
+        kinds::by_name(self.manifest["kind"].as_str().unwrap()).unwrap()
     }
 
     fn version(&self) -> &str {
         self.manifest["apiVersion"].as_str().unwrap().rsplit('/').next().unwrap()
     }
 
-    fn can(&self) -> Abilities {
+    fn can(&self) -> FeatureSet {
         if let Some(word) = &self.abilities {
             assert_eq!(word, "none", "{}", self.did);
-            return Abilities::THIS_RELEASE;
+            return FeatureSet::CURRENT;
         }
-        let Some(without) = &self.without else { return Abilities::EVERYTHING };
-        let rest = Ability::ALL.iter().copied().filter(|it| format!("{it:?}") != *without);
-        let rest: &'static [Ability] = rest.collect::<Vec<_>>().leak();
-        assert_eq!(rest.len() + 1, Ability::ALL.len(), "{}: no such ability", self.did);
-        Abilities::only(rest)
+        let Some(without) = &self.without else { return FeatureSet::ALL };
+        let rest = Feature::ALL.iter().copied().filter(|it| format!("{it:?}") != *without);
+        let rest: &'static [Feature] = rest.collect::<Vec<_>>().leak();
+        assert_eq!(rest.len() + 1, Feature::ALL.len(), "{}: no such ability", self.did);
+        FeatureSet::only(rest)
     }
 
-    fn verdict(&self) -> Verdict {
+    fn verdict(&self) -> ValidationResult {
         let kind = self.kind();
-        let facts =
-            Facts { now: NOW.parse().unwrap(), can: self.can(), written_in: self.version() };
+        let facts = ValidationContext {
+            now: NOW.parse().unwrap(),
+            features: self.can(),
+            request_version: self.version(),
+        };
         let hub = |object: &Value| convert(object.clone(), &kind.api_version(kind.hub())).unwrap();
         let running = self.running.as_ref().map(hub);
         let mut wanted = hub(&self.manifest);
@@ -80,7 +83,7 @@ impl Case {
         if let Some(status) = running.as_ref().and_then(|running| running.get("status")) {
             wanted["status"] = status.clone();
         }
-        check(kind, running.as_ref(), &wanted, &facts)
+        validate(kind, running.as_ref(), &wanted, &facts)
     }
 }
 
@@ -161,7 +164,8 @@ fn there_are_many_of_them_and_no_two_are_the_same() {
 
 #[test]
 fn every_message_names_the_field_the_kind_of_fault_and_what_to_do() {
-    let faults = [Fault::Invalid, Fault::Unsupported, Fault::Required, Fault::Forbidden];
+    let faults =
+        [ErrorType::Invalid, ErrorType::Unsupported, ErrorType::Required, ErrorType::Forbidden];
     for (file, case) in everything() {
         for said in case.verdict().violations.iter().map(ToString::to_string) {
             let mut parts = said.splitn(3, ": ");
@@ -210,9 +214,12 @@ fn what_only_v1_can_say_is_called_v1s_to_the_user_of_an_older_version() {
     let mut edited = convert(running.clone(), &format!("{group}/v1alpha1")).unwrap();
     edited["spec"]["size"] = json!(0);
     let wanted = convert(edited, &format!("{group}/v1")).unwrap();
-    let facts =
-        Facts { now: NOW.parse().unwrap(), can: Abilities::EVERYTHING, written_in: "v1alpha1" };
-    let verdict = check(&kinds::ETCD_CLUSTER, Some(&running), &wanted, &facts);
+    let facts = ValidationContext {
+        now: NOW.parse().unwrap(),
+        features: FeatureSet::ALL,
+        request_version: "v1alpha1",
+    };
+    let verdict = validate(&kinds::ETCD_CLUSTER, Some(&running), &wanted, &facts);
     let said: Vec<String> = verdict.violations.iter().map(ToString::to_string).collect();
     assert_eq!(
         said,

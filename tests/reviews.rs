@@ -16,7 +16,7 @@ use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use quorate::webhook::desk::{Errand, Outcome, Reply, answer};
+use quorate::webhook::handler::{Outcome, ReviewResponse, ReviewType, handle};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -56,16 +56,16 @@ struct Case {
 }
 
 impl Case {
-    fn reply(&self) -> Reply {
+    fn reply(&self) -> ReviewResponse {
         let errand = match self.errand.as_str() {
-            "mutate" => Errand::Mutate,
-            "validate" => Errand::Validate,
-            "convert" => Errand::Convert,
+            "mutate" => ReviewType::Mutate,
+            "validate" => ReviewType::Validate,
+            "convert" => ReviewType::Convert,
             other => panic!("{}: there is no errand {other:?}", self.asks),
         };
         let body = match errand {
-            Errand::Convert => conversion(self.wanted.as_ref(), self.objects.as_ref()),
-            Errand::Mutate | Errand::Validate => self.admission(),
+            ReviewType::Convert => conversion(self.wanted.as_ref(), self.objects.as_ref()),
+            ReviewType::Mutate | ReviewType::Validate => self.admission(),
         };
         sent(errand, &body)
     }
@@ -127,7 +127,7 @@ fn in_version(object: &Value, version: &str) -> Value {
     if !group.ends_with("appdelivery.cncf.io") || api_version == wanted {
         return object.clone();
     }
-    let reply = sent(Errand::Convert, &conversion(Some(&wanted), Some(&vec![object.clone()])));
+    let reply = sent(ReviewType::Convert, &conversion(Some(&wanted), Some(&vec![object.clone()])));
     assert_eq!(reply.outcome, Outcome::Converted, "{object}");
     let said: Value = serde_json::from_slice(&reply.body).unwrap();
     said["response"]["convertedObjects"][0].clone()
@@ -140,12 +140,12 @@ fn conversion(wanted: Option<&String>, objects: Option<&Vec<Value>>) -> Value {
     })
 }
 
-fn sent(errand: Errand, review: &Value) -> Reply {
-    answer(errand, &serde_json::to_vec(review).unwrap(), NOW.parse().unwrap())
+fn sent(errand: ReviewType, review: &Value) -> ReviewResponse {
+    handle(errand, &serde_json::to_vec(review).unwrap(), NOW.parse().unwrap())
 }
 
 /// The response without its uid, which must be there, and with its patch in the clear.
-fn said(reply: &Reply) -> Value {
+fn said(reply: &ReviewResponse) -> Value {
     assert_eq!(reply.status, 200);
     let review: Value = serde_json::from_slice(&reply.body).unwrap();
     assert_eq!(review.as_object().unwrap().len(), 3, "{review}");

@@ -22,7 +22,7 @@ use rule_cases::{Case, cases};
 use schemas::schema;
 use serde_json::Value;
 
-fn objections(schema: &Value, old: Option<&Value>, new: &Value) -> Vec<String> {
+fn violations(schema: &Value, old: Option<&Value>, new: &Value) -> Vec<String> {
     let judged = Validator::new().validate(schema, new, old);
     let errors = judged.err().map(ValidationErrors::into_vec).unwrap_or_default();
     errors.into_iter().map(|error| error.message).collect()
@@ -34,8 +34,8 @@ fn every_rule_accepts_and_refuses_as_its_case_says() {
     for case in cases() {
         let schema = schema(&case.kind, &case.version);
         let old = case.before("main");
-        let accepted = objections(&schema, old.as_ref(), &case.object("main", true));
-        let refused = objections(&schema, old.as_ref(), &case.object("main", false));
+        let accepted = violations(&schema, old.as_ref(), &case.object("main", true));
+        let refused = violations(&schema, old.as_ref(), &case.object("main", false));
         if !accepted.is_empty() || refused != [case.says.clone()] {
             let Case { kind, version, at, .. } = &case;
             broken.push(format!(

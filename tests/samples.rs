@@ -17,17 +17,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use quorate::api::check::release::Abilities;
-use quorate::api::check::{Facts, Verdict, check};
-use quorate::api::checked::{Checked, Readable};
 use quorate::api::convert::convert;
 use quorate::api::crd;
-use quorate::api::etcd_backup::checked::EtcdBackup;
-use quorate::api::etcd_cluster::checked::EtcdCluster;
-use quorate::api::etcd_member::checked::EtcdMember;
-use quorate::api::etcd_restore::checked::EtcdRestore;
-use quorate::api::example_app::checked::ExampleApp;
+use quorate::api::etcd_backup::validated::EtcdBackup;
+use quorate::api::etcd_cluster::validated::EtcdCluster;
+use quorate::api::etcd_member::validated::EtcdMember;
+use quorate::api::etcd_restore::validated::EtcdRestore;
+use quorate::api::example_app::validated::ExampleApp;
 use quorate::api::kinds::{self, Kind};
+use quorate::api::validated::{FromObject, Validated};
+use quorate::api::validation::features::FeatureSet;
+use quorate::api::validation::{ValidationContext, ValidationResult, validate};
 use serde_json::{Map, Value};
 
 /// The words with which this release refuses what no controller does yet.
@@ -60,7 +60,7 @@ fn sample(path: &Path) -> Sample {
     assert!(text.starts_with("# "), "{file}: say on the first line what it shows");
     let object: Value =
         serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{file}: {error}"));
-    let kind = object["kind"].as_str().and_then(kinds::named);
+    let kind = object["kind"].as_str().and_then(kinds::by_name);
     let kind = kind.unwrap_or_else(|| panic!("{file}: {} is no kind of ours", object["kind"]));
     let version = object["apiVersion"].as_str().and_then(|it| kind.version_of(it));
     let version = version.unwrap_or_else(|| panic!("{file}: {}", object["apiVersion"])).name;
@@ -72,31 +72,32 @@ impl Sample {
         turned(self.kind, &self.object, version)
     }
 
-    fn judged(&self, can: Abilities) -> Verdict {
-        let facts = Facts { now: now(), can, written_in: self.version };
-        check(self.kind, None, &self.to(self.kind.hub().name), &facts)
+    fn judged(&self, can: FeatureSet) -> ValidationResult {
+        let facts = ValidationContext { now: now(), features: can, request_version: self.version };
+        validate(self.kind, None, &self.to(self.kind.hub().name), &facts)
     }
 
     /// What the kind's controller makes of it. What the webhook would have filled in makes no difference.
-    fn read<T: Readable + Debug + PartialEq>(&self) {
+    fn read<T: FromObject + Debug + PartialEq>(&self) {
         let hub = self.kind.hub().name;
-        let facts = Facts { now: now(), can: Abilities::EVERYTHING, written_in: hub };
+        let facts =
+            ValidationContext { now: now(), features: FeatureSet::ALL, request_version: hub };
         let read = |object: &Value| {
-            let read = Checked::<T>::read(object, &facts);
+            let read = Validated::<T>::read(object, &facts);
             read.unwrap_or_else(|verdict| panic!("{}: {:#?}", self.file, verdict.violations))
         };
         let as_it_is = self.to(hub);
-        let filled = self.kind.filled(&as_it_is, None);
+        let filled = self.kind.with_defaults(&as_it_is, None);
         assert_eq!(read(&as_it_is), read(&filled), "{}", self.file);
     }
 
     /// What the checks of this release make of it, in the word of the table.
     fn fate(&self) -> &'static str {
-        let verdict = self.judged(Abilities::THIS_RELEASE);
+        let verdict = self.judged(FeatureSet::CURRENT);
         for violation in &verdict.violations {
             assert!(violation.detail.contains(NOT_YET), "{}: {violation}", self.file);
         }
-        if verdict.allows() { "stored" } else { "refused" }
+        if verdict.is_valid() { "stored" } else { "refused" }
     }
 }
 
@@ -106,7 +107,7 @@ fn now() -> Timestamp {
 
 /// How an object of each kind is read by its controller.
 fn readers() -> BTreeMap<&'static str, fn(&Sample)> {
-    fn reader<T: Readable + Debug + PartialEq>() -> (&'static str, fn(&Sample)) {
+    fn reader<T: FromObject + Debug + PartialEq>() -> (&'static str, fn(&Sample)) {
         (T::kind().name, Sample::read::<T>)
     }
     BTreeMap::from([
@@ -155,7 +156,7 @@ fn every_sample_survives_every_version() {
 #[test]
 fn nothing_is_wrong_with_any_sample() {
     for sample in samples() {
-        let verdict = sample.judged(Abilities::EVERYTHING);
+        let verdict = sample.judged(FeatureSet::ALL);
         let said: Vec<String> = verdict.violations.iter().map(ToString::to_string).collect();
         assert!(said.is_empty(), "{}:\n{}", sample.file, said.join("\n"));
     }

@@ -1,71 +1,81 @@
-//! How a member starts.
+//! Decides how a member starts.
 //!
-//! etcd itself asks its flags only when it finds no log. `--initial-cluster-state=new` on a disk that
-//! was emptied then founds a second cluster with the same IDs, or brings back a voter without memory,
-//! and acknowledged writes are lost. So only a member that has never been anything may found or join.
-//! Comes in: what the pod was told, what is on the disk, what is remembered of this pod.
-//! Goes out: a verdict. May touch: nothing; pure.
+//! etcd reads its flags only when it finds no WAL. `--initial-cluster-state=new` on an emptied volume
+//! then bootstraps a second cluster with the same IDs, or brings back a voter without its data, and
+//! acknowledged writes are lost. So only a member that has never started may bootstrap or join. Pure.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
-use crate::api::told::Told;
+use crate::api::start_mode::StartMode;
 
-/// What is on the member's disk.
+/// The content of the member's data directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Disk {
-    /// Nothing of etcd's.
+pub(super) enum DataDir {
+    /// No data of etcd.
     Empty,
-    /// Folders of etcd's, and no log: it began and did not come so far.
-    Begun,
-    /// A log.
-    Log,
+    /// Directories of etcd without a WAL: etcd has started to initialise.
+    Initializing,
+    /// A WAL.
+    HasWal,
 }
 
-/// What becomes of this start.
+/// The decision of one start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum StartDecision {
     /// etcd starts, with its `--initial-cluster-state`.
     Start(&'static str),
     /// etcd must not start.
-    Refuse(Lost),
+    Refuse(DataMissing),
 }
 
-/// What is gone.
+/// Which data is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Lost {
-    /// The disk of a member that was there before this pod.
+pub(super) enum DataMissing {
+    /// The data of a member that ran before this pod.
     #[error(
-        "refused to start etcd: this member has run before, and its volume is empty. It would come \
-         back without its memory, or found a second cluster, and acknowledged writes could be lost. \
-         The operator replaces it if the others can do without it; else put its volume back"
+        "refused to start etcd: this member has run before, and its volume is empty. Starting it could \
+         bootstrap a second cluster or lose acknowledged writes. The operator replaces the member if \
+         the remaining voters have quorum; otherwise restore its volume"
     )]
-    Before,
-    /// The disk, while this pod was running.
+    BeforeThisPod,
+    /// The data, deleted while this pod was running.
     #[error(
-        "refused to start etcd: it has run in this pod, and its data is gone since. It would come \
-         back without its memory, or found a second cluster, and acknowledged writes could be lost. \
-         The operator replaces it if the others can do without it; else put its data back"
+        "refused to start etcd: it has run in this pod, and its data was deleted since. Starting it \
+         could bootstrap a second cluster or lose acknowledged writes. The operator replaces the \
+         member if the remaining voters have quorum; otherwise restore its data"
     )]
-    Meanwhile,
+    DuringThisPod,
 }
 
 const NEW: &str = "new";
 const EXISTING: &str = "existing";
 
-/// Decides one start. `ran` is whether etcd was started in this pod before.
-pub(super) fn decide(told: Told, disk: Disk, ran: bool) -> Verdict {
-    let first = match told {
-        Told::Found => NEW,
-        Told::Join | Told::Return => EXISTING,
+/// Decides one start. `started_before`: whether etcd was started in this pod before.
+pub(super) fn decide(
+    start_mode: StartMode,
+    data_dir: DataDir,
+    started_before: bool,
+) -> StartDecision {
+    let first = match start_mode {
+        StartMode::Bootstrap => NEW,
+        StartMode::Join | StartMode::Rejoin => EXISTING,
     };
-    match (disk, told, ran) {
-        // With a log etcd goes by the log.
-        (Disk::Log, Told::Found | Told::Join | Told::Return, _) => Verdict::Start(EXISTING),
-        (Disk::Empty | Disk::Begun, Told::Return, _) => Verdict::Refuse(Lost::Before),
-        (Disk::Empty, Told::Found | Told::Join, true) => Verdict::Refuse(Lost::Meanwhile),
-        // With folders and no log it ended before it was anybody: names that were not known yet, peers
-        // that did not answer. Who empties a disk leaves none of its folders.
-        (Disk::Empty, Told::Found | Told::Join, false)
-        | (Disk::Begun, Told::Found | Told::Join, _) => Verdict::Start(first),
+    match (data_dir, start_mode, started_before) {
+        // With a WAL etcd ignores its initial cluster flags.
+        (DataDir::HasWal, StartMode::Bootstrap | StartMode::Join | StartMode::Rejoin, _) => {
+            StartDecision::Start(EXISTING)
+        }
+        (DataDir::Empty | DataDir::Initializing, StartMode::Rejoin, _) => {
+            StartDecision::Refuse(DataMissing::BeforeThisPod)
+        }
+        (DataDir::Empty, StartMode::Bootstrap | StartMode::Join, true) => {
+            StartDecision::Refuse(DataMissing::DuringThisPod)
+        }
+        // Directories without a WAL: etcd exited before it was a member, because names did not
+        // resolve or peers did not respond. An emptied volume has no such directories.
+        (DataDir::Empty, StartMode::Bootstrap | StartMode::Join, false)
+        | (DataDir::Initializing, StartMode::Bootstrap | StartMode::Join, _) => {
+            StartDecision::Start(first)
+        }
     }
 }
 
@@ -74,37 +84,58 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_member_with_a_log_starts_whatever_it_was_told() {
-        for told in Told::ALL {
-            for ran in [true, false] {
-                assert_eq!(decide(told, Disk::Log, ran), Verdict::Start("existing"), "{told}");
+    fn a_member_with_a_wal_starts_in_every_mode() {
+        for start_mode in StartMode::ALL {
+            for started_before in [true, false] {
+                assert_eq!(
+                    decide(start_mode, DataDir::HasWal, started_before),
+                    StartDecision::Start("existing"),
+                    "{start_mode}"
+                );
             }
         }
     }
 
     #[test]
-    fn only_a_member_that_was_never_anything_founds_or_joins() {
-        assert_eq!(decide(Told::Found, Disk::Empty, false), Verdict::Start("new"));
-        assert_eq!(decide(Told::Join, Disk::Empty, false), Verdict::Start("existing"));
-        for told in [Told::Found, Told::Join] {
-            let emptied = decide(told, Disk::Empty, true);
-            assert_eq!(emptied, Verdict::Refuse(Lost::Meanwhile), "{told}");
+    fn only_a_member_that_never_started_bootstraps_or_joins() {
+        assert_eq!(
+            decide(StartMode::Bootstrap, DataDir::Empty, false),
+            StartDecision::Start("new")
+        );
+        assert_eq!(
+            decide(StartMode::Join, DataDir::Empty, false),
+            StartDecision::Start("existing")
+        );
+        for start_mode in [StartMode::Bootstrap, StartMode::Join] {
+            let emptied = decide(start_mode, DataDir::Empty, true);
+            assert_eq!(emptied, StartDecision::Refuse(DataMissing::DuringThisPod), "{start_mode}");
         }
-        for (disk, ran) in [(Disk::Empty, true), (Disk::Empty, false), (Disk::Begun, true)] {
-            assert_eq!(decide(Told::Return, disk, ran), Verdict::Refuse(Lost::Before));
+        for (data_dir, started_before) in
+            [(DataDir::Empty, true), (DataDir::Empty, false), (DataDir::Initializing, true)]
+        {
+            assert_eq!(
+                decide(StartMode::Rejoin, data_dir, started_before),
+                StartDecision::Refuse(DataMissing::BeforeThisPod)
+            );
         }
     }
 
     #[test]
-    fn a_start_that_came_to_nothing_is_tried_again() {
-        assert_eq!(decide(Told::Found, Disk::Begun, true), Verdict::Start("new"));
-        assert_eq!(decide(Told::Join, Disk::Begun, true), Verdict::Start("existing"));
+    fn a_start_without_a_wal_is_retried() {
+        assert_eq!(
+            decide(StartMode::Bootstrap, DataDir::Initializing, true),
+            StartDecision::Start("new")
+        );
+        assert_eq!(
+            decide(StartMode::Join, DataDir::Initializing, true),
+            StartDecision::Start("existing")
+        );
     }
 
     #[test]
-    fn a_refusal_says_why_and_what_comes_next() {
-        for lost in [Lost::Before, Lost::Meanwhile] {
-            let words = lost.to_string();
+    fn a_refusal_has_the_cause_and_the_next_step() {
+        for missing in [DataMissing::BeforeThisPod, DataMissing::DuringThisPod] {
+            let words = missing.to_string();
             assert!(words.contains("refused to start etcd") && words.contains("The operator"));
             assert!(words.len() < 1024, "a termination message has an end");
         }

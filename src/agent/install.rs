@@ -1,16 +1,15 @@
-//! Puts a copy of this program where the container of etcd finds it.
-//! Comes in: a folder. Goes out: the program in it. May touch: that folder and the program itself.
+//! Copies this binary to where the container of etcd finds it.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// What the copy is called.
-pub(super) const PROGRAM: &str = "quorate";
+pub(super) const BINARY: &str = "quorate";
 
 /// Why there is no copy.
 #[derive(Debug, thiserror::Error)]
-pub enum NotInstalled {
+pub enum InstallError {
     /// This program cannot find itself.
     #[error("failed to find this program")]
     Find(#[source] io::Error),
@@ -30,10 +29,10 @@ pub enum NotInstalled {
 ///
 /// # Errors
 /// If it cannot be read or written.
-pub fn install(folder: &Path) -> Result<PathBuf, NotInstalled> {
-    let own = std::env::current_exe().map_err(NotInstalled::Find)?;
-    let (half, whole) = (folder.join(".quorate.new"), folder.join(PROGRAM));
-    let failed = |source| NotInstalled::Copy { to: whole.as_path().into(), source };
+pub fn install(folder: &Path) -> Result<PathBuf, InstallError> {
+    let own = std::env::current_exe().map_err(InstallError::Find)?;
+    let (half, whole) = (folder.join(".quorate.new"), folder.join(BINARY));
+    let failed = |source| InstallError::Copy { to: whole.as_path().into(), source };
     fs::copy(own, &half).map_err(failed)?;
     fs::rename(&half, &whole).map_err(failed)?;
     Ok(whole)

@@ -1,7 +1,6 @@
-//! One start of etcd's container: looks, decides, and becomes etcd or refuses.
-//! Comes in: what the pod was told, its folders, and etcd's command. Goes out: nothing if etcd runs, else
-//! why it does not. May touch: the member's volumes, and this process, which etcd replaces: signals,
-//! exit codes and logs are etcd's own then.
+//! One start of etcd's container: inspects, decides, and executes etcd or refuses.
+//!
+//! etcd replaces this process: signals, exit codes and logs are its own then.
 
 use std::convert::Infallible;
 use std::ffi::OsString;
@@ -10,33 +9,33 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-use super::decide::{Lost, Verdict, decide};
-use super::disk::{self, Unreadable};
-use crate::api::told::Told;
+use super::data_dir::{self, DataDirError};
+use super::decide::{DataMissing, StartDecision, decide};
+use crate::api::start_mode::StartMode;
 
 /// A start.
 #[derive(Debug)]
 pub struct Start {
-    /// What the operator told the pod.
-    pub told: Told,
-    /// etcd's own folder.
+    /// The start mode.
+    pub start_mode: StartMode,
+    /// etcd's data directory.
     pub data: PathBuf,
-    /// A folder of the pod that outlives its containers.
+    /// A directory of the pod that outlives its containers.
     pub pod: PathBuf,
-    /// etcd and its flags, but for how it starts.
+    /// etcd and its flags, except the initial cluster state.
     pub command: Vec<OsString>,
 }
 
-/// Why etcd does not run.
+/// Why etcd was not started.
 #[derive(Debug, thiserror::Error)]
-pub enum NotStarted {
-    /// It must not.
+pub enum StartError {
+    /// The member has lost its data.
     #[error(transparent)]
     Refused(Refused),
-    /// Nobody knows what is on the disk, or it cannot be remembered that etcd ran.
-    #[error("failed to look before etcd starts")]
-    Unknown(#[source] Unreadable),
-    /// There is no etcd to start.
+    /// Nobody knows what is on the `data_dir`, or it cannot be remembered that etcd `started_before`.
+    #[error("failed to inspect the data directory before etcd starts")]
+    Unknown(#[source] DataDirError),
+    /// etcd could not be executed.
     #[error("failed to start {program}")]
     Exec {
         /// What was started.
@@ -50,25 +49,25 @@ pub enum NotStarted {
 /// A refusal, in words for whoever looks at the pod.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
-pub struct Refused(Lost);
+pub struct Refused(DataMissing);
 
-/// Becomes etcd, or says why not.
+/// Replaces this process with etcd, or returns why not.
 ///
 /// # Errors
 /// If etcd must not start, or cannot.
-pub fn start(start: Start) -> Result<Infallible, NotStarted> {
-    let Start { told, data, pod, command } = start;
-    let disk = disk::look(&data).map_err(NotStarted::Unknown)?;
-    let ran = disk::ran(&pod).map_err(NotStarted::Unknown)?;
-    let state = match decide(told, disk, ran) {
-        Verdict::Start(state) => state,
-        Verdict::Refuse(lost) => return Err(NotStarted::Refused(Refused(lost))),
+pub fn start(start: Start) -> Result<Infallible, StartError> {
+    let Start { start_mode, data, pod, command } = start;
+    let data_dir = data_dir::inspect(&data).map_err(StartError::Unknown)?;
+    let started_before = data_dir::started_before(&pod).map_err(StartError::Unknown)?;
+    let state = match decide(start_mode, data_dir, started_before) {
+        StartDecision::Start(state) => state,
+        StartDecision::Refuse(missing) => return Err(StartError::Refused(Refused(missing))),
     };
-    // Before etcd can write a byte: if the data goes afterwards, this must tell.
-    disk::remember(&pod).map_err(NotStarted::Unknown)?;
+    // Recorded before etcd can write a byte: data that is missing afterwards was lost.
+    data_dir::mark_started(&pod).map_err(StartError::Unknown)?;
     let mut words = command.into_iter();
     let program = words.next().unwrap_or_default();
     let source =
         Command::new(&program).args(words).arg(format!("--initial-cluster-state={state}")).exec();
-    Err(NotStarted::Exec { program: program.to_string_lossy().into_owned(), source })
+    Err(StartError::Exec { program: program.to_string_lossy().into_owned(), source })
 }

@@ -59,7 +59,7 @@ fn thousandths(fraction: &str) -> Option<u64> {
 /// The bytes in words for a message: `10Gi`, `1.5Gi`, `500M`. What no unit says exactly is `about
 /// 1.1Gi`, so that nobody takes it for the number itself.
 #[must_use]
-pub fn words(bytes: u64) -> String {
+pub fn format(bytes: u64) -> String {
     let exact = |units: &[(&str, u64)]| {
         let (unit, size) = units.iter().find(|(_, size)| *size <= bytes)?;
         let scaled = u128::from(bytes).checked_mul(u128::from(THOUSANDTHS))?;
@@ -186,14 +186,14 @@ mod tests {
             ((1 << 30) + 1, "about 1Gi"),
             (1_234_567_890, "about 1.1Gi"),
         ] {
-            assert_eq!(words(bytes), text);
+            assert_eq!(format(bytes), text);
         }
     }
 
     proptest! {
         #[test]
         fn words_that_are_exact_say_the_same_number(bytes in 0..1_u64 << 60) {
-            let words = words(bytes);
+            let words = format(bytes);
             if !words.starts_with("about ") {
                 prop_assert_eq!(parse(&words), Some(bytes));
             }

@@ -16,7 +16,7 @@ pub(crate) fn rule(expression: impl Into<String>, message: impl Into<String>) ->
 }
 
 /// Whether every step of `path` is there. CEL fails on the first that is not, so each is asked for.
-pub(crate) fn given(root: &str, path: &str) -> String {
+pub(crate) fn has_path(root: &str, path: &str) -> String {
     let mut asked = Vec::new();
     let mut so_far = root.to_owned();
     for step in path.split('.') {
@@ -27,8 +27,8 @@ pub(crate) fn given(root: &str, path: &str) -> String {
 }
 
 /// A value that is there stays what it is, and one that is not there stays away.
-pub(crate) fn stays(path: &str, because: &str) -> Value {
-    let (has, had) = (given("self", path), given("oldSelf", path));
+pub(crate) fn immutable(path: &str, because: &str) -> Value {
+    let (has, had) = (has_path("self", path), has_path("oldSelf", path));
     rule(
         format!("({has}) == ({had}) && (!({has}) || self.{path} == oldSelf.{path})"),
         format!("`{path}` may not be changed: {because}"),
@@ -36,15 +36,15 @@ pub(crate) fn stays(path: &str, because: &str) -> Value {
 }
 
 /// The size of volumes stays said. That it does not shrink is a rule of the size itself.
-pub(crate) fn size_stays(path: &str) -> Value {
+pub(crate) fn size_not_removed(path: &str) -> Value {
     rule(
-        format!("!({}) || ({})", given("oldSelf", path), given("self", path)),
+        format!("!({}) || ({})", has_path("oldSelf", path), has_path("self", path)),
         format!("`{path}` may not be removed: the volumes have this size; leave it as it is"),
     )
 }
 
 /// A name that begins with a letter, with at most `most` characters, and the reason for that.
-pub(crate) fn name_within(most: usize, because: &str) -> Value {
+pub(crate) fn name_rule(most: usize, because: &str) -> Value {
     rule(
         format!(
             "self.metadata.name.size() <= {most} && \
@@ -60,7 +60,7 @@ pub(crate) fn name_within(most: usize, because: &str) -> Value {
 /// What the rules of a kind, in one version, say to an object that was `old`.
 #[cfg(test)]
 #[track_caller]
-pub(crate) fn objections(
+pub(crate) fn violations(
     kind: &str,
     version: &str,
     old: Option<&Value>,

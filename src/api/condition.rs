@@ -3,23 +3,23 @@
 //! May touch: `shape`, `texts`.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
-use crate::api::field::WIDEST;
-use crate::api::shape::{choice, shape, text};
-use crate::api::texts::{Sentence, Time};
+use crate::api::field::MAX_SAFE_INTEGER;
+use crate::api::macros::{object, string_enum, string_type};
+use crate::api::strings::{Message, Time};
 
-text! {
+string_type! {
     /// The type of a condition.
     pub struct ConditionType;
     { "type": "string", "minLength": 1, "maxLength": 63, "pattern": "^[A-Z][A-Za-z0-9]*$" }
 }
 
-text! {
+string_type! {
     /// The reason of a condition: one word.
     pub struct Reason;
     { "type": "string", "minLength": 1, "maxLength": 63, "pattern": "^[A-Z][A-Za-z0-9]*$" }
 }
 
-choice! {
+string_enum! {
     /// Whether a condition holds.
     pub enum ConditionStatus {
         /// It holds.
@@ -31,7 +31,7 @@ choice! {
     }
 }
 
-shape! {
+object! {
     /// One thing that is, is not, or may be the case.
     #[schemars(extend("required" = ["type", "status", "lastTransitionTime", "reason", "message"]))]
     pub struct Condition {
@@ -40,14 +40,14 @@ shape! {
         /// Whether it holds: `True`, `False`, or `Unknown`.
         status: ConditionStatus,
         /// The generation of the spec that this was said about.
-        #[schemars(range(min = 0, max = WIDEST))]
+        #[schemars(range(min = 0, max = MAX_SAFE_INTEGER))]
         observed_generation: i64,
         /// Since when it is so.
         last_transition_time: Time,
         /// Why, in one word.
         reason: Reason,
         /// Why, in a sentence: what is waited for, since when, what comes next, what you can do.
-        message: Sentence,
+        message: Message,
     }
 }
 
@@ -58,15 +58,15 @@ pub const AVAILABLE: &str = "Available";
 /// A member answers as it should.
 pub const HEALTHY: &str = "Healthy";
 /// A member answers for itself.
-pub const ANSWERS: &str = "Answers";
+pub const REACHABLE: &str = "Reachable";
 /// A member answers for itself, and does not agree with the others, who agree. Said only while it is so.
-pub const LEFT_OUT: &str = "LeftOut";
+pub const ISOLATED: &str = "Isolated";
 /// The API server refuses a member's pod. Said only while it is so.
-pub const POD_REFUSED: &str = "PodRefused";
+pub const POD_REJECTED: &str = "PodRejected";
 /// Members come or go because another number is wanted.
 pub const SCALING: &str = "Scaling";
 /// Members are made anew, one after the other, because they should be different.
-pub const UPGRADING: &str = "Upgrading";
+pub const UPDATING: &str = "Updating";
 /// A member is being brought back or replaced.
 pub const RECOVERING: &str = "Recovering";
 /// Certificates are there, and good for a while.

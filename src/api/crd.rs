@@ -3,7 +3,7 @@
 //! May touch: k8s-openapi types only. `quorate crds` and the drift test both read this one list.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
-pub mod live;
+pub mod compare;
 pub mod stored;
 
 use std::collections::BTreeMap;
@@ -22,13 +22,13 @@ use crate::api::names;
 /// Every definition of this release, as it is installed without asking for another namespace.
 #[must_use]
 pub fn all() -> Vec<CustomResourceDefinition> {
-    converted_in(names::NAMESPACE)
+    with_webhook_namespace(names::NAMESPACE)
 }
 
 /// The same, with the Service that converts in `namespace`: a definition has no namespace itself,
 /// so it must name the one that the operator lives in.
 #[must_use]
-pub fn converted_in(namespace: &str) -> Vec<CustomResourceDefinition> {
+pub fn with_webhook_namespace(namespace: &str) -> Vec<CustomResourceDefinition> {
     let mut definitions = with_titles();
     for definition in &mut definitions {
         if let Some(service) = converter(definition) {
@@ -62,14 +62,14 @@ fn strip(schema: &mut JSONSchemaProps) {
 
 /// One definition with all versions of a kind, the hub stored.
 fn merged(kind: &Kind) -> CustomResourceDefinition {
-    let mut whole = kind.hub().definition();
+    let mut whole = kind.hub().crd();
     whole.spec.versions = kind
         .versions()
-        .flat_map(|version| version.definition().spec.versions)
+        .flat_map(|version| version.crd().spec.versions)
         .map(|mut version| {
             version.storage = version.name == kind.hub().name;
             if let Some(schema) = version.schema.as_mut() {
-                add_rules(schema, (kind.rules)());
+                add_rules(schema, (kind.cel_rules)());
                 forbid_null_status(schema);
             }
             version

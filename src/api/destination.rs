@@ -1,133 +1,135 @@
-//! Where backups go: a bucket of S3, of Google or of Azure, or a volume of the cluster.
-//! Comes in: nothing. Goes out: the blocks `destination`, `retention` and `from`, shared by kinds.
-//! May touch: `shape`, `texts`, `pod`. Credentials are named, never written here.
+//! Backup destinations: S3, Google Cloud Storage, Azure Blob Storage, or a PersistentVolumeClaim;
+//! shared by all kinds that have `destination`, `retention` or `from`.
+//! Credentials are referenced by Secret name and never stored here.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
-pub mod checked;
 pub mod url;
+pub mod validated;
 
+use crate::api::macros::object;
 use crate::api::pod::LocalRef;
-use crate::api::shape::shape;
-use crate::api::texts::{Account, Bucket, Endpoint, KeyPrefix, Location, Region};
+use crate::api::strings::{Account, Bucket, Endpoint, KeyPrefix, Location, Region};
 
-shape! {
-    /// Where backups go. Exactly one of the blocks.
+object! {
+    /// Object store or volume for backups: exactly one of the fields.
     #[schemars(extend("x-kubernetes-validations" = [{
         "rule": "(has(self.s3) ? 1 : 0) + (has(self.gcs) ? 1 : 0) + (has(self.azure) ? 1 : 0) + (has(self.volume) ? 1 : 0) == 1",
         "message": "must have exactly one of s3, gcs, azure and volume",
     }]))]
     pub struct Destination {
-        /// A bucket of Amazon S3, or of any server that speaks its language.
+        /// Bucket of Amazon S3 or of an S3-compatible server.
         s3: S3,
-        /// A bucket of Google Cloud Storage.
+        /// Bucket of Google Cloud Storage.
         gcs: Gcs,
-        /// A container of Azure Blob Storage.
+        /// Container of Azure Blob Storage.
         azure: Azure,
-        /// A PersistentVolumeClaim in the same namespace. It shares the cluster's fate; keep a copy elsewhere.
+        /// PersistentVolumeClaim in the same namespace. It is lost together with the Kubernetes
+        /// cluster; keep a copy elsewhere.
         volume: Volume,
     }
 }
 
-shape! {
-    /// A bucket of Amazon S3, or of any server that speaks its language.
+object! {
+    /// Bucket of Amazon S3 or of an S3-compatible server.
     #[schemars(extend("required" = ["bucket"]))]
     pub struct S3 {
-        /// The bucket's name.
+        /// Name of the bucket.
         bucket: Bucket,
-        /// What the keys of the objects begin with.
+        /// Prefix of the object keys.
         prefix: KeyPrefix,
-        /// The server's URL; Amazon's own for the region if it is left out.
+        /// URL of the server; Amazon S3 in the region if unset.
         endpoint: Endpoint,
-        /// The bucket's region.
+        /// Region of the bucket.
         region: Region,
-        /// Whether the bucket is named in the path instead of in the host. Most servers that are not Amazon's need it.
+        /// Path-style requests: the bucket is in the path and not in the host. Most S3-compatible
+        /// servers need it.
         path_style: bool,
-        /// A Secret with `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`; the pod's own identity if it is left out.
+        /// Secret with `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`; the identity of the pod if unset.
         credentials_secret_ref: LocalRef,
-        /// A Secret with `ca.crt`, for a server whose certificate is not signed by a public authority.
+        /// Secret with `ca.crt`, for a server certificate that no public CA signed.
         ca_secret_ref: LocalRef,
     }
 }
 
-shape! {
-    /// A bucket of Google Cloud Storage.
+object! {
+    /// Bucket of Google Cloud Storage.
     #[schemars(extend("required" = ["bucket"]))]
     pub struct Gcs {
-        /// The bucket's name.
+        /// Name of the bucket.
         bucket: Bucket,
-        /// What the keys of the objects begin with.
+        /// Prefix of the object keys.
         prefix: KeyPrefix,
-        /// A Secret with `service-account.json`; the pod's own identity if it is left out.
+        /// Secret with `service-account.json`; the identity of the pod if unset.
         credentials_secret_ref: LocalRef,
     }
 }
 
-shape! {
-    /// A container of Azure Blob Storage.
+object! {
+    /// Container of Azure Blob Storage.
     #[schemars(extend("required" = ["account", "container"]))]
     pub struct Azure {
-        /// The storage account.
+        /// Storage account.
         account: Account,
-        /// The container in it.
+        /// Name of the container.
         container: Bucket,
-        /// What the names of the blobs begin with.
+        /// Prefix of the blob names.
         prefix: KeyPrefix,
-        /// A Secret with `AZURE_STORAGE_ACCOUNT_KEY`; the pod's own identity if it is left out.
+        /// Secret with `AZURE_STORAGE_ACCOUNT_KEY`; the identity of the pod if unset.
         credentials_secret_ref: LocalRef,
     }
 }
 
-shape! {
-    /// A volume in the same namespace.
+object! {
+    /// PersistentVolumeClaim in the same namespace.
     #[schemars(extend("required" = ["claimRef"]))]
     pub struct Volume {
-        /// The PersistentVolumeClaim. It must allow writing from the node on which the backup runs.
+        /// The PersistentVolumeClaim. It must be writable from the node on which the backup runs.
         claim_ref: LocalRef,
-        /// The folder on the volume.
+        /// Directory on the volume.
         prefix: KeyPrefix,
     }
 }
 
-shape! {
-    /// How long backups are kept. The newest one is never removed.
+object! {
+    /// Retention of backups. The newest backup is never deleted.
     pub struct Retention {
-        /// How many backups are kept at least.
+        /// Minimum number of backups that are kept.
         #[schemars(range(min = 1, max = 1000))]
         keep_last: i32,
-        /// For how many days a backup is kept; for ever if both are left out.
+        /// Days for which a backup is kept; forever if both fields are unset.
         #[schemars(range(min = 1, max = 3650))]
         keep_days: i32,
     }
 }
 
-shape! {
-    /// What to restore. Exactly one of the two.
+object! {
+    /// Backup to restore: exactly one of `backupRef` and `location`.
     #[schemars(extend("x-kubernetes-validations" = [{
         "rule": "has(self.backupRef) != has(self.location)",
         "message": "must have exactly one of backupRef and location",
     }]))]
-    pub struct Origin {
-        /// A finished EtcdBackup in the same namespace.
+    pub struct BackupSource {
+        /// Completed EtcdBackup in the same namespace.
         backup_ref: LocalRef,
-        /// The place of a backup in a store, such as `s3://bucket/prefix/name.db`.
+        /// URL of a backup, such as `s3://bucket/prefix/name.db`.
         location: Location,
-        /// How to reach the store of `location`.
-        access: Access,
+        /// Access to the store of `location`.
+        access: StoreAccess,
     }
 }
 
-shape! {
-    /// How to reach a store that is named by a URL.
-    pub struct Access {
-        /// The server's URL; the provider's own if it is left out.
+object! {
+    /// Access to a store that is given by a URL.
+    pub struct StoreAccess {
+        /// URL of the server; the default of the provider if unset.
         endpoint: Endpoint,
-        /// The bucket's region.
+        /// Region of the bucket.
         region: Region,
-        /// Whether the bucket is named in the path instead of in the host.
+        /// Path-style requests: the bucket is in the path and not in the host.
         path_style: bool,
-        /// A Secret with the keys of the destination's kind; the pod's own identity if it is left out.
+        /// Secret with the keys of the destination's kind; the identity of the pod if unset.
         credentials_secret_ref: LocalRef,
-        /// A Secret with `ca.crt`, for a server whose certificate is not signed by a public authority.
+        /// Secret with `ca.crt`, for a server certificate that no public CA signed.
         ca_secret_ref: LocalRef,
     }
 }

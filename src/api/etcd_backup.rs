@@ -1,25 +1,24 @@
-//! EtcdBackup v1: one backup of an EtcdCluster, its progress, and the place where it is.
-//! Comes in: nothing. Goes out: the types of `spec` and `status`, and the rules of the definition.
-//! May touch: the vocabulary of `api`. Every doc comment here is what `kubectl explain` prints.
+//! EtcdBackup v1: one backup of an EtcdCluster, its progress and its location.
+//! Every doc comment of a field is printed by `kubectl explain`.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
-pub(crate) mod check;
-pub mod checked;
+pub mod validated;
+pub(crate) mod validation;
 
 use kube::CustomResource;
 use serde_json::{Value, json};
 
-use crate::api::cel::{given, name_within, rule};
+use crate::api::cel::{has_path, name_rule, rule};
 use crate::api::condition::Condition;
 use crate::api::destination::Destination;
-use crate::api::field::WIDEST;
+use crate::api::field::MAX_SAFE_INTEGER;
+use crate::api::macros::{object, string_enum};
 use crate::api::names;
 use crate::api::pod::LocalRef;
-use crate::api::shape::{choice, shape};
-use crate::api::texts::{Location, ReportedVersion, Sentence, Sha256, Time};
+use crate::api::strings::{Location, Message, ReportedVersion, Sha256, Time};
 
-shape! {
-    /// What to back up, and where to. It cannot be changed once the backup has begun.
+object! {
+    /// Cluster to back up and destination. Immutable once the backup has started.
     #[derive(CustomResource)]
     #[kube(
         group = "etcd.appdelivery.cncf.io",
@@ -30,86 +29,86 @@ shape! {
         status = "EtcdBackupStatus",
         shortname = "etcdbak",
         category = "quorate",
-        doc = "One backup of an etcd cluster. Make one to have a backup made now; a schedule makes them by itself.",
-        printcolumn(name = "Cluster", type_ = "string", json_path = ".spec.clusterRef.name", description = "The cluster that is backed up."),
-        printcolumn(name = "Status", type_ = "string", json_path = ".status.phase", description = "How far it is."),
-        printcolumn(name = "Bytes", type_ = "integer", json_path = ".status.bytesTotal", description = "How large it is."),
-        printcolumn(name = "Revision", type_ = "integer", json_path = ".status.revision", description = "The revision it holds."),
-        printcolumn(name = "Verified", type_ = "date", json_path = ".status.verifiedAt", description = "When it was proven that it can be restored."),
-        printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp", description = "When it was made."),
-        printcolumn(name = "Location", type_ = "string", priority = 1, json_path = ".status.location", description = "Where it is."),
-        printcolumn(name = "Error", type_ = "string", priority = 1, json_path = ".status.lastError", description = "Why the last attempt failed."),
+        doc = "Backup of an EtcdCluster. Create one for an immediate backup; schedules create them automatically.",
+        printcolumn(name = "Cluster", type_ = "string", json_path = ".spec.clusterRef.name", description = "EtcdCluster that is backed up."),
+        printcolumn(name = "Status", type_ = "string", json_path = ".status.phase", description = "Phase of the operation."),
+        printcolumn(name = "Bytes", type_ = "integer", json_path = ".status.bytesTotal", description = "Size of the backup in bytes."),
+        printcolumn(name = "Revision", type_ = "integer", json_path = ".status.revision", description = "etcd revision of the backup."),
+        printcolumn(name = "Verified", type_ = "date", json_path = ".status.verifiedAt", description = "Time of the successful verification."),
+        printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp", description = "Time since creation."),
+        printcolumn(name = "Location", type_ = "string", priority = 1, json_path = ".status.location", description = "URL of the backup."),
+        printcolumn(name = "Error", type_ = "string", priority = 1, json_path = ".status.lastError", description = "Error of the last attempt."),
     )]
     #[schemars(extend("required" = ["clusterRef"]))]
     pub struct EtcdBackupSpec {
-        /// The EtcdCluster to back up.
+        /// EtcdCluster to back up.
         cluster_ref: LocalRef,
-        /// Where the backup goes; the cluster's own `backup.destination` if it is left out.
+        /// Destination of the backup; `spec.backup.destination` of the cluster if unset.
         destination: Destination,
-        /// Whether the backup is restored into a throw-away etcd to prove that it can be.
+        /// Verifies the backup by restoring it into a temporary etcd.
         verify: bool,
-        /// After how many seconds this object and the backup are removed; never if it is left out.
+        /// Seconds after which this object and the backup are deleted; never if unset.
         #[schemars(range(min = 60, max = 315_360_000))]
         ttl_seconds: i64,
     }
 }
 
-choice! {
-    /// How far a backup is.
+string_enum! {
+    /// Phase of a backup.
     pub enum BackupPhase {
-        /// It waits for its turn.
+        /// Not started yet.
         Pending = "Pending",
-        /// It is being written.
+        /// The snapshot is being written.
         Running = "Running",
-        /// It is there, and is being proven.
+        /// The snapshot is stored and is being verified.
         Verifying = "Verifying",
-        /// It is there.
+        /// The backup is complete.
         Succeeded = "Succeeded",
-        /// There is no backup.
+        /// The backup failed.
         Failed = "Failed",
     }
 }
 
-shape! {
-    /// How the backup is doing.
+object! {
+    /// Observed state of the backup.
     pub struct EtcdBackupStatus {
-        /// How far it is: `Pending`, `Running`, `Verifying`, `Succeeded` or `Failed`.
+        /// Phase: `Pending`, `Running`, `Verifying`, `Succeeded` or `Failed`.
         phase: BackupPhase,
-        /// When it began. From then on, the spec cannot be changed.
+        /// Start time. The spec is immutable from then on.
         started_at: Time,
-        /// When it was finished, well or not.
+        /// Completion time, successful or not.
         finished_at: Time,
-        /// Where it is.
+        /// URL of the last successful backup.
         location: Location,
-        /// The revision of the data that it holds.
-        #[schemars(range(min = 0, max = WIDEST))]
+        /// etcd revision of the backup.
+        #[schemars(range(min = 0, max = MAX_SAFE_INTEGER))]
         revision: i64,
-        /// The etcd release it was made of.
+        /// etcd version that the backup was taken from.
         etcd_version: ReportedVersion,
-        /// How many bytes are written.
-        #[schemars(range(min = 0, max = WIDEST))]
+        /// Number of bytes written.
+        #[schemars(range(min = 0, max = MAX_SAFE_INTEGER))]
         bytes_done: i64,
-        /// How many bytes there are.
-        #[schemars(range(min = 0, max = WIDEST))]
+        /// Total number of bytes.
+        #[schemars(range(min = 0, max = MAX_SAFE_INTEGER))]
         bytes_total: i64,
-        /// The SHA-256 digest of its file.
+        /// SHA-256 digest of the snapshot file.
         sha256: Sha256,
-        /// When it was proven that it can be restored.
+        /// Time of the successful verification.
         verified_at: Time,
-        /// Why the last attempt failed; absent if it did not.
-        last_error: Sentence,
-        /// What is the case.
+        /// Error of the last attempt; absent if it succeeded.
+        last_error: Message,
+        /// Conditions of the object.
         #[schemars(length(max = 24), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
         conditions: Vec<Condition>,
     }
 }
 
-/// What is being made, or was made, stays what it was asked for.
-pub(crate) fn stays_once_started() -> Value {
+/// Rules over the whole object: the spec is immutable once the backup has started.
+pub(crate) fn immutable_once_started() -> Value {
     json!([
-        name_within(names::MOST_NAME, "its Pod is named after it"),
+        name_rule(names::MAX_CLUSTER_NAME_LENGTH, "its Pod is named after it"),
         rule(
-            format!("!({}) || self.spec == oldSelf.spec", given("oldSelf", "status.startedAt")),
+            format!("!({}) || self.spec == oldSelf.spec", has_path("oldSelf", "status.startedAt")),
             "`spec` may not be changed once the backup has begun: make another EtcdBackup instead",
         ),
     ])
@@ -118,21 +117,21 @@ pub(crate) fn stays_once_started() -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::cel::objections;
+    use crate::api::cel::violations;
 
     #[test]
-    fn the_spec_may_be_changed_until_the_backup_has_begun() {
+    fn spec_is_immutable_once_the_backup_has_started() {
         let backup = |cluster: &str, status: Value| {
             let spec = json!({"clusterRef": {"name": cluster}});
             json!({"metadata": {"name": "b"}, "spec": spec, "status": status})
         };
-        let begun = json!({"phase": "Running", "startedAt": "2026-01-02T03:04:05Z"});
-        let judged = |status: &Value, new: &str| {
+        let started = json!({"phase": "Running", "startedAt": "2026-01-02T03:04:05Z"});
+        let violations = |status: &Value, new: &str| {
             let (old, new) = (backup("a", status.clone()), backup(new, status.clone()));
-            objections("EtcdBackup", "v1", Some(&old), &new)
+            violations("EtcdBackup", "v1", Some(&old), &new)
         };
-        assert!(judged(&json!({"phase": "Pending"}), "b").is_empty());
-        assert!(judged(&begun, "a").is_empty());
-        assert_eq!(judged(&begun, "b").len(), 1);
+        assert!(violations(&json!({"phase": "Pending"}), "b").is_empty());
+        assert!(violations(&started, "a").is_empty());
+        assert_eq!(violations(&started, "b").len(), 1);
     }
 }

@@ -1,17 +1,15 @@
-//! EtcdCluster: its three versions, how they turn into each other, what it may say and what it
-//! means when it says nothing. v1 is the hub.
-//! Comes in: objects as they were written. Goes out: objects in other versions, verdicts, defaults.
-//! May touch: the vocabulary of `api`.
+//! EtcdCluster: its three versions, the conversion between them, validation and defaults.
+//! v1 is the hub; v1beta1 and v1alpha1 are converted through it.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
-pub(crate) mod check;
-pub mod checked;
+pub(crate) mod cel_rules;
 mod convert;
 pub mod defaults;
-pub(crate) mod rules;
 pub mod v1;
 pub mod v1alpha1;
 pub mod v1beta1;
+pub mod validated;
+pub(crate) mod validation;
 
-/// The port on which members answer clients.
+/// Client port of the members.
 pub const CLIENT_PORT: i32 = 2379;

@@ -1,25 +1,24 @@
-//! EtcdMember v1: one member of an EtcdCluster. What is to become of it is written down here before
-//! anything is done in etcd, so that a restart of the operator in between loses no intention.
-//! Comes in: nothing. Goes out: the types of `spec` and `status`, and the rules of the definition.
-//! May touch: the vocabulary of `api`. Every doc comment here is what `kubectl explain` prints.
+//! EtcdMember v1: one member of an EtcdCluster. The intent for a member is recorded here before
+//! anything changes in etcd, so that an operator restart between the two steps loses nothing.
+//! Every doc comment of a field is printed by `kubectl explain`.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
-pub(crate) mod check;
-pub mod checked;
+pub mod validated;
+pub(crate) mod validation;
 
 use kube::CustomResource;
 use serde_json::{Value, json};
 
-use crate::api::cel::name_within;
+use crate::api::cel::name_rule;
 use crate::api::condition::Condition;
 use crate::api::etcd_cluster::v1::Storage;
 use crate::api::etcd_cluster::v1::status::MemberRole;
+use crate::api::macros::{object, string_enum};
 use crate::api::names;
-use crate::api::shape::{choice, shape};
-use crate::api::texts::{ClusterName, HexId, MemberUrl, ObjectName, ReportedVersion, Time};
+use crate::api::strings::{ClusterName, HexId, MemberUrl, ObjectName, ReportedVersion, Time};
 
-shape! {
-    /// What the member should be. The operator writes this.
+object! {
+    /// Desired state of the member. Written by the operator.
     #[derive(CustomResource)]
     #[kube(
         group = "etcd.appdelivery.cncf.io",
@@ -30,42 +29,43 @@ shape! {
         status = "EtcdMemberStatus",
         shortname = "etcdmem",
         category = "quorate",
-        doc = "One member of an etcd cluster, with its pod and its volume. The operator makes these; change the EtcdCluster instead.",
-        printcolumn(name = "Cluster", type_ = "string", json_path = ".spec.clusterName", description = "The cluster it belongs to."),
-        printcolumn(name = "Role", type_ = "string", json_path = ".status.role", description = "What it is to the others."),
-        printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase", description = "Where it is in its life."),
-        printcolumn(name = "Version", type_ = "string", json_path = ".status.version", description = "The etcd release it runs."),
-        printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp", description = "When it was made."),
+        doc = "Member of an etcd cluster, with its pod and its PersistentVolumeClaim. Managed by the operator; change the EtcdCluster instead.",
+        printcolumn(name = "Cluster", type_ = "string", json_path = ".spec.clusterName", description = "EtcdCluster of the member."),
+        printcolumn(name = "Role", type_ = "string", json_path = ".status.role", description = "Role in the cluster: Leader, Voter, Learner or Unknown."),
+        printcolumn(name = "Healthy", type_ = "string", json_path = ".status.conditions[?(@.type==\"Healthy\")].status", description = "Status of the Healthy condition."),
+        printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase", description = "Phase of the member's lifecycle."),
+        printcolumn(name = "Version", type_ = "string", json_path = ".status.version", description = "etcd version that the member runs."),
+        printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp", description = "Time since creation."),
     )]
     #[schemars(extend("required" = ["clusterName", "name", "peerURL", "intent"]))]
     pub struct EtcdMemberSpec {
-        /// The EtcdCluster it belongs to. It cannot be changed later.
+        /// Name of the EtcdCluster. Immutable.
         #[schemars(extend("x-kubernetes-validations" = [{
             "rule": "self == oldSelf",
             "message": "may not be changed: a member stays in its cluster",
         }]))]
         cluster_name: ClusterName,
-        /// Its name in etcd. It cannot be changed later.
+        /// Name of the member in etcd. Immutable.
         #[schemars(extend("x-kubernetes-validations" = [{
             "rule": "self == oldSelf",
             "message": "may not be changed: the other members know it by this name",
         }]))]
         name: ObjectName,
-        /// The URL on which the other members reach it.
+        /// URL for peer traffic from the other members.
         peer_url as "peerURL": MemberUrl,
-        /// The URL on which clients reach it.
+        /// URL for client traffic.
         client_url as "clientURL": MemberUrl,
-        /// What it keeps its data on.
+        /// Storage of the member's data.
         storage: Storage,
-        /// What it is there for: `Bootstrap` to found the cluster, `Join` to join one that there is, `Leave` to be removed
-        /// from it. It may only become `Leave`, and then it stays so.
+        /// `Bootstrap` for an initial member, `Join` for a member that is added to an existing
+        /// cluster, `Leave` for a member that is removed. It may only be changed to `Leave`.
         #[schemars(extend("x-kubernetes-validations" = [{
             "rule": "self == oldSelf || self == 'Leave'",
             "message": "may only become 'Leave', and then it stays so: make a new member instead",
         }]))]
         intent: Intent,
-        /// Whether etcd may have run in a pod of it. It is set before the first one may, and stays so: from then on the member
-        /// comes back with its data, or not at all.
+        /// Whether etcd may have run in a pod of this member. Set before the first pod may start
+        /// etcd, and never unset: from then on the member starts with its data or not at all.
         #[schemars(extend("x-kubernetes-validations" = [{
             "rule": "self || !oldSelf",
             "message": "may not be taken back: the member may have promised something to the others",
@@ -74,70 +74,71 @@ shape! {
     }
 }
 
-choice! {
-    /// What a member is there for.
+string_enum! {
+    /// Purpose of a member.
     pub enum Intent {
-        /// It founds the cluster, with the others that do.
+        /// Initial member: bootstraps the cluster together with the other initial members.
         Bootstrap = "Bootstrap",
-        /// It joins a cluster that there is.
+        /// Added to an existing cluster.
         Join = "Join",
-        /// It is removed from the cluster.
+        /// Removed from the cluster.
         Leave = "Leave",
     }
 }
 
-choice! {
-    /// Where a member is in its life.
+string_enum! {
+    /// Phase of a member's lifecycle.
     pub enum MemberPhase {
-        /// Nothing of it runs yet.
+        /// The pod does not exist or is held by its scheduling gate.
         Pending = "Pending",
-        /// Its pod is there and etcd does not answer yet.
+        /// The pod exists and etcd is not reachable yet.
         Starting = "Starting",
-        /// It catches up and does not vote yet.
+        /// The member is a learner and catches up.
         Learner = "Learner",
-        /// It votes.
-        Voter = "Voter",
-        /// It is being removed.
-        Leaving = "Leaving",
-        /// The cluster does not know it any more.
-        Gone = "Gone",
+        /// The member is a voter.
+        Running = "Running",
+        /// The member is being removed.
+        Removing = "Removing",
+        /// The member is no longer in etcd's member list.
+        Removed = "Removed",
     }
 }
 
-shape! {
-    /// What the member is.
+object! {
+    /// Observed state of the member.
     pub struct EtcdMemberStatus {
-        /// Its ID in etcd.
+        /// etcd member ID.
         member_id as "memberID": HexId,
-        /// The ID of the cluster that it is in.
+        /// etcd cluster ID that the member reports.
         cluster_id as "clusterID": HexId,
-        /// What it is to the others: `Leader`, `Voter`, `Learner` or `Unknown`.
+        /// Role of the member: `Leader`, `Voter`, `Learner` or `Unknown`.
         role: MemberRole,
-        /// Where it is in its life: `Pending`, `Starting`, `Learner`, `Voter`, `Leaving` or `Gone`.
+        /// Phase of the lifecycle: `Pending`, `Starting`, `Learner`, `Running`, `Removing` or
+        /// `Removed`.
         phase: MemberPhase,
-        /// The etcd release it runs.
+        /// etcd version that the member runs.
         version: ReportedVersion,
-        /// Its pod.
+        /// Name of the pod.
         pod: ObjectName,
-        /// Its PersistentVolumeClaim.
+        /// Name of the PersistentVolumeClaim.
         volume: ObjectName,
-        /// Since when it is in this phase.
-        since: Time,
-        /// What is the case.
+        /// Time of the last change of `phase`.
+        phase_transition_time: Time,
+        /// Conditions of the member.
         #[schemars(length(max = 24), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
         conditions: Vec<Condition>,
     }
 }
 
-/// The name must be one that a pod and its host can have.
-pub(crate) fn name_fits() -> Value {
-    json!([name_within(names::MOST_MEMBER_NAME, "its Pod and its volume are named after it")])
+/// Rules over the whole object: the name must be valid for a pod and its host name.
+pub(crate) fn object_rules() -> Value {
+    json!([name_rule(names::MAX_MEMBER_NAME_LENGTH, "its Pod and its volume are named after it")])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::cel::objections;
+    use crate::api::cel::violations;
 
     fn member(intent: &str, cluster: &str) -> Value {
         json!({"metadata": {"name": "example-1"}, "spec": {
@@ -146,9 +147,9 @@ mod tests {
     }
 
     #[test]
-    fn a_member_may_leave_and_do_nothing_else() {
+    fn intent_may_only_change_to_leave() {
         let to = |old: &str, new: &str| {
-            objections("EtcdMember", "v1", Some(&member(old, "a")), &member(new, "a"))
+            violations("EtcdMember", "v1", Some(&member(old, "a")), &member(new, "a"))
         };
         for intent in Intent::ALL {
             assert!(to(intent.as_str(), intent.as_str()).is_empty());
@@ -160,16 +161,16 @@ mod tests {
     }
 
     #[test]
-    fn a_member_stays_in_its_cluster() {
+    fn cluster_name_is_immutable() {
         let (old, new) = (member("Join", "a"), member("Join", "b"));
-        let said = objections("EtcdMember", "v1", Some(&old), &new);
-        assert_eq!(said, ["may not be changed: a member stays in its cluster"]);
+        let violations = violations("EtcdMember", "v1", Some(&old), &new);
+        assert_eq!(violations, ["may not be changed: a member stays in its cluster"]);
     }
 
     #[test]
-    fn a_name_with_a_dot_is_refused() {
+    fn name_with_a_dot_is_rejected() {
         let mut new = member("Join", "a");
         new["metadata"]["name"] = json!("a.b");
-        assert_eq!(objections("EtcdMember", "v1", None, &new).len(), 1);
+        assert_eq!(violations("EtcdMember", "v1", None, &new).len(), 1);
     }
 }

@@ -1,26 +1,25 @@
-//! EtcdRestore v1: brings an EtcdCluster back, in place and under its name. It destroys what is
-//! there, so it states its plan and waits for a person's word.
-//! Comes in: nothing. Goes out: the types of `spec` and `status`, and the rules of the definition.
-//! May touch: the vocabulary of `api`. Every doc comment here is what `kubectl explain` prints.
+//! EtcdRestore v1: in-place restore of an EtcdCluster. It destroys the current data, so it reports
+//! its plan and waits for approval.
+//! Every doc comment of a field is printed by `kubectl explain`.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
-pub(crate) mod check;
-pub mod checked;
+pub mod validated;
+pub(crate) mod validation;
 
 use kube::CustomResource;
 use serde_json::{Value, json};
 
-use crate::api::cel::{given, name_within, rule, stays};
+use crate::api::cel::{has_path, immutable, name_rule, rule};
 use crate::api::condition::Condition;
-use crate::api::destination::Origin;
-use crate::api::field::WIDEST;
+use crate::api::destination::BackupSource;
+use crate::api::field::MAX_SAFE_INTEGER;
+use crate::api::macros::{object, string_enum};
 use crate::api::names;
 use crate::api::pod::LocalRef;
-use crate::api::shape::{choice, shape};
-use crate::api::texts::{ObjectName, Sentence};
+use crate::api::strings::{Message, ObjectName};
 
-shape! {
-    /// What to bring back. Only `approve` can be changed later.
+object! {
+    /// Cluster to restore and source of the data. Only `approve` can be changed later.
     #[derive(CustomResource)]
     #[kube(
         group = "etcd.appdelivery.cncf.io",
@@ -31,87 +30,89 @@ shape! {
         status = "EtcdRestoreStatus",
         shortname = "etcdrst",
         category = "quorate",
-        doc = "Brings an etcd cluster back from a backup, or from a member that survived. It says what it will do, and waits for approval.",
-        printcolumn(name = "Cluster", type_ = "string", json_path = ".spec.clusterRef.name", description = "The cluster that is brought back."),
-        printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase", description = "How far it is."),
-        printcolumn(name = "Approved", type_ = "boolean", json_path = ".spec.approve", description = "Whether it may begin."),
-        printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp", description = "When it was made."),
+        doc = "In-place restore of an EtcdCluster from a backup or from a surviving member. It reports its plan and waits for approval.",
+        printcolumn(name = "Cluster", type_ = "string", json_path = ".spec.clusterRef.name", description = "EtcdCluster that is restored."),
+        printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase", description = "Phase of the operation."),
+        printcolumn(name = "Approved", type_ = "boolean", json_path = ".spec.approve", description = "Whether the restore is approved."),
+        printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp", description = "Time since creation."),
     )]
     #[schemars(extend("required" = ["clusterRef"], "x-kubernetes-validations" = [{
         "rule": "has(self.from) != has(self.recoverQuorum)",
         "message": "must have exactly one of from and recoverQuorum",
     }]))]
     pub struct EtcdRestoreSpec {
-        /// The EtcdCluster to bring back. Its present data is lost.
+        /// EtcdCluster to restore. Its current data is lost.
         cluster_ref: LocalRef,
-        /// The backup to bring back.
-        from: Origin,
-        /// Goes on with the data of a member that survived, when too few are left to agree. What the others had agreed on
-        /// and the survivor had not heard of is lost.
+        /// Backup to restore.
+        from: BackupSource,
+        /// Recovers a cluster without quorum from the data of one surviving member. Writes that
+        /// were committed and not yet replicated to that member are lost.
         recover_quorum: RecoverQuorum,
-        /// Whether the plan in the status may be carried out. It cannot be taken back.
+        /// Approves the plan in `status.plan`. It cannot be unset.
         approve: bool,
     }
 }
 
-shape! {
-    /// How a cluster that lost its quorum goes on.
+object! {
+    /// Recovery of a cluster without quorum.
     pub struct RecoverQuorum {
-        /// The member whose data is kept; the one with the newest data if it is left out.
+        /// Member whose data is kept; the one with the newest data if unset.
         survivor: ObjectName,
     }
 }
 
-choice! {
-    /// How far a restore is.
+string_enum! {
+    /// Phase of a restore.
     pub enum RestorePhase {
-        /// It finds out what there is to do.
+        /// The plan is being computed.
         Planning = "Planning",
-        /// The plan is in the status, and waits for `approve`.
+        /// The plan is in the status and needs `approve`.
         WaitingForApproval = "WaitingForApproval",
-        /// The plan is being carried out.
+        /// The plan is being executed.
         Running = "Running",
-        /// The cluster is back.
+        /// The cluster is restored.
         Succeeded = "Succeeded",
-        /// The cluster is not back.
+        /// The restore failed.
         Failed = "Failed",
     }
 }
 
-shape! {
-    /// How the restore is doing.
+object! {
+    /// Observed state of the restore.
     pub struct EtcdRestoreStatus {
-        /// How far it is: `Planning`, `WaitingForApproval`, `Running`, `Succeeded` or `Failed`.
+        /// Phase: `Planning`, `WaitingForApproval`, `Running`, `Succeeded` or `Failed`.
         phase: RestorePhase,
-        /// What will be done, and what will be lost by it, in sentences.
+        /// Steps of the restore and the data that is lost by them.
         #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "atomic"))]
-        plan: Vec<Sentence>,
-        /// How many bytes are brought back.
-        #[schemars(range(min = 0, max = WIDEST))]
+        plan: Vec<Message>,
+        /// Number of bytes restored.
+        #[schemars(range(min = 0, max = MAX_SAFE_INTEGER))]
         bytes_done: i64,
-        /// How many bytes there are.
-        #[schemars(range(min = 0, max = WIDEST))]
+        /// Total number of bytes.
+        #[schemars(range(min = 0, max = MAX_SAFE_INTEGER))]
         bytes_total: i64,
-        /// The highest revision that was seen before.
-        #[schemars(range(min = 0, max = WIDEST))]
+        /// Highest revision seen before the restore.
+        #[schemars(range(min = 0, max = MAX_SAFE_INTEGER))]
         revision_before: i64,
-        /// The revision from which the cluster goes on. It is beyond the one before, so that no watcher sees time run backwards.
-        #[schemars(range(min = 0, max = WIDEST))]
+        /// Revision after the restore. It is higher than the one before, so that watchers never
+        /// observe a lower revision.
+        #[schemars(range(min = 0, max = MAX_SAFE_INTEGER))]
         revision_after: i64,
-        /// What is the case.
+        /// Conditions of the object.
         #[schemars(length(max = 24), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
         conditions: Vec<Condition>,
     }
 }
 
-/// A plan that was approved must be the plan that is carried out.
-pub(crate) fn stays_but_for_approval() -> Value {
-    let approved = |it: &str| format!("({} && {it}.spec.approve)", given(it, "spec.approve"));
+/// Rules over the whole object: the plan that was approved must be the plan that is executed.
+pub(crate) fn immutable_except_approval() -> Value {
+    let approved =
+        |root: &str| format!("({} && {root}.spec.approve)", has_path(root, "spec.approve"));
     json!([
-        name_within(names::MOST_NAME, "its Pod is named after it"),
-        stays("spec.clusterRef", "make another EtcdRestore instead"),
-        stays("spec.from", "make another EtcdRestore instead"),
-        stays("spec.recoverQuorum", "make another EtcdRestore instead"),
+        name_rule(names::MAX_CLUSTER_NAME_LENGTH, "its Pod is named after it"),
+        immutable("spec.clusterRef", "make another EtcdRestore instead"),
+        immutable("spec.from", "make another EtcdRestore instead"),
+        immutable("spec.recoverQuorum", "make another EtcdRestore instead"),
         rule(
             format!("!{} || {}", approved("oldSelf"), approved("self")),
             "`spec.approve` may not be taken back: what was approved may have begun",
@@ -122,11 +123,11 @@ pub(crate) fn stays_but_for_approval() -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::cel::objections;
+    use crate::api::cel::violations;
 
-    fn judged(old: Option<&Value>, new: &Value) -> Vec<String> {
+    fn violations_of(old: Option<&Value>, new: &Value) -> Vec<String> {
         let whole = |spec: &Value| json!({"metadata": {"name": "r"}, "spec": spec});
-        objections("EtcdRestore", "v1", old.map(whole).as_ref(), &whole(new))
+        violations("EtcdRestore", "v1", old.map(whole).as_ref(), &whole(new))
     }
 
     fn from(backup: &str, approve: Option<bool>) -> Value {
@@ -140,26 +141,26 @@ mod tests {
     }
 
     #[test]
-    fn there_is_exactly_one_thing_to_bring_back() {
+    fn exactly_one_of_from_and_recover_quorum_is_required() {
         let quorum = json!({"clusterRef": {"name": "a"}, "recoverQuorum": {}});
-        assert!(judged(None, &quorum).is_empty());
-        assert!(judged(None, &from("b", None)).is_empty());
-        assert_eq!(judged(None, &json!({"clusterRef": {"name": "a"}})).len(), 1);
+        assert!(violations_of(None, &quorum).is_empty());
+        assert!(violations_of(None, &from("b", None)).is_empty());
+        assert_eq!(violations_of(None, &json!({"clusterRef": {"name": "a"}})).len(), 1);
         let mut both = quorum;
         both["from"] = json!({"backupRef": {"name": "b"}});
-        assert_eq!(judged(None, &both).len(), 1);
+        assert_eq!(violations_of(None, &both).len(), 1);
     }
 
     #[test]
-    fn only_approval_can_be_given_later_and_it_stays() {
-        assert!(judged(Some(&from("b", None)), &from("b", Some(true))).is_empty());
-        assert!(judged(Some(&from("b", Some(false))), &from("b", None)).is_empty());
-        assert!(judged(Some(&from("b", Some(true))), &from("b", Some(true))).is_empty());
+    fn only_approve_can_be_set_later_and_not_unset() {
+        assert!(violations_of(Some(&from("b", None)), &from("b", Some(true))).is_empty());
+        assert!(violations_of(Some(&from("b", Some(false))), &from("b", None)).is_empty());
+        assert!(violations_of(Some(&from("b", Some(true))), &from("b", Some(true))).is_empty());
         for back in [None, Some(false)] {
-            assert_eq!(judged(Some(&from("b", Some(true))), &from("b", back)).len(), 1);
+            assert_eq!(violations_of(Some(&from("b", Some(true))), &from("b", back)).len(), 1);
         }
-        assert_eq!(judged(Some(&from("b", None)), &from("c", Some(true))).len(), 1);
+        assert_eq!(violations_of(Some(&from("b", None)), &from("c", Some(true))).len(), 1);
         let quorum = json!({"clusterRef": {"name": "a"}, "recoverQuorum": {}});
-        assert_eq!(judged(Some(&from("b", None)), &quorum).len(), 2);
+        assert_eq!(violations_of(Some(&from("b", None)), &quorum).len(), 2);
     }
 }

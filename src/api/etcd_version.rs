@@ -1,6 +1,5 @@
-//! Releases of etcd: how they are written, what is known about them, and the way from one to another.
-//! Comes in: versions as they were written or reported. Goes out: releases, verdicts and hops.
-//! May touch: std only. What is known about releases stands in `policy` as data, and nowhere else.
+//! etcd releases: parsing, support policy and upgrade paths.
+//! What is known about releases is data in `policy`, and nowhere else.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 pub mod change;
@@ -9,35 +8,35 @@ pub mod policy;
 
 use std::fmt;
 
-/// A minor version, such as 3.6: what etcd's rules about upgrades are about.
+/// A minor version, such as 3.6: the unit of etcd's upgrade rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Minor {
-    /// The first part.
+    /// Major version.
     pub major: u16,
-    /// The second part.
+    /// Minor version.
     pub minor: u16,
 }
 
-/// A release with its three parts, such as 3.6.16.
+/// A release, such as 3.6.16.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Release {
-    /// The first part.
+    /// Major version.
     pub major: u16,
-    /// The second part.
+    /// Minor version.
     pub minor: u16,
-    /// The third part.
+    /// Patch version.
     pub patch: u16,
 }
 
 impl Release {
-    /// The release with these parts.
+    /// Creates a release.
     #[must_use]
     pub const fn new(major: u16, minor: u16, patch: u16) -> Self {
         Self { major, minor, patch }
     }
 
-    /// The release that `text` names: three numbers with points between them, and nothing else. A
-    /// leading `v`, leading zeros and suffixes are refused, because each release has one name.
+    /// Parses three numbers separated by dots. A leading `v`, leading zeros and suffixes are
+    /// rejected, because each release has exactly one name.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split('.').map(part);
@@ -45,7 +44,7 @@ impl Release {
         parts.next().is_none().then_some(release)
     }
 
-    /// The minor version that it belongs to.
+    /// The minor version of the release.
     #[must_use]
     pub const fn minor(self) -> Minor {
         Minor { major: self.major, minor: self.minor }
@@ -54,8 +53,8 @@ impl Release {
 
 fn part(text: &str) -> Option<u16> {
     let plain = text.bytes().all(|byte| byte.is_ascii_digit());
-    let one_name = text == "0" || !text.starts_with('0');
-    (plain && one_name).then(|| text.parse().ok()).flatten()
+    let canonical = text == "0" || !text.starts_with('0');
+    (plain && canonical).then(|| text.parse().ok()).flatten()
 }
 
 impl fmt::Display for Minor {
@@ -72,20 +71,20 @@ impl fmt::Display for Release {
     }
 }
 
-/// What a change of the version is to etcd.
+/// Kind of a version change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// No change.
     Same,
-    /// Up or down within a minor version: members of both may run together.
+    /// Within a minor version: members of both releases may run together.
     Patch,
     /// To a later minor version.
     Upgrade,
-    /// To an earlier minor version: the data must be brought down first.
+    /// To an earlier minor version: requires a downgrade of the storage version first.
     Downgrade,
 }
 
-/// What the change from one release to another is to etcd.
+/// The kind of the change from one release to another.
 #[must_use]
 pub fn direction(from: Release, to: Release) -> Direction {
     match to.minor().cmp(&from.minor()) {
@@ -96,11 +95,11 @@ pub fn direction(from: Release, to: Release) -> Direction {
     }
 }
 
-/// The hops in words: `3.5.35, then 3.6.16, then 3.7.3`.
+/// Joins the steps of a path: `3.5.35, then 3.6.16, then 3.7.3`.
 #[must_use]
-pub fn words(hops: &[Release]) -> String {
-    let hops: Vec<String> = hops.iter().map(Release::to_string).collect();
-    hops.join(", then ")
+pub fn join_releases(steps: &[Release]) -> String {
+    let steps: Vec<String> = steps.iter().map(Release::to_string).collect();
+    steps.join(", then ")
 }
 
 #[cfg(test)]
@@ -108,14 +107,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_release_has_one_name_and_is_written_as_it_was_read() {
+    fn release_round_trips() {
         for text in ["3.6.16", "3.5.0", "0.0.1", "10.20.30", "65535.0.0"] {
             assert_eq!(Release::parse(text).unwrap().to_string(), text);
         }
     }
 
     #[test]
-    fn anything_but_three_plain_numbers_is_none() {
+    fn only_three_plain_numbers_are_a_release() {
         for text in [
             "",
             "3",
@@ -142,18 +141,18 @@ mod tests {
     }
 
     #[test]
-    fn releases_are_ordered_by_number_and_not_by_letter() {
-        let read = |text| Release::parse(text).unwrap();
-        assert!(read("3.5.9") < read("3.5.10"));
-        assert!(read("3.5.35") < read("3.6.0"));
-        assert!(read("3.10.0") > read("3.9.9"));
-        assert_eq!(read("3.10.4").minor().to_string(), "3.10");
+    fn releases_are_ordered_numerically() {
+        let parse = |text| Release::parse(text).unwrap();
+        assert!(parse("3.5.9") < parse("3.5.10"));
+        assert!(parse("3.5.35") < parse("3.6.0"));
+        assert!(parse("3.10.0") > parse("3.9.9"));
+        assert_eq!(parse("3.10.4").minor().to_string(), "3.10");
     }
 
     #[test]
-    fn only_the_minor_makes_it_an_upgrade_or_a_downgrade() {
-        let read = |text| Release::parse(text).unwrap();
-        let between = |from, to| direction(read(from), read(to));
+    fn only_a_change_of_the_minor_is_an_upgrade_or_downgrade() {
+        let parse = |text| Release::parse(text).unwrap();
+        let between = |from, to| direction(parse(from), parse(to));
         assert_eq!(between("3.6.16", "3.6.16"), Direction::Same);
         assert_eq!(between("3.6.10", "3.6.16"), Direction::Patch);
         assert_eq!(between("3.6.16", "3.6.10"), Direction::Patch);
@@ -163,10 +162,10 @@ mod tests {
     }
 
     #[test]
-    fn hops_read_as_a_sentence() {
-        let hops = [Release::new(3, 5, 35), Release::new(3, 6, 16), Release::new(3, 7, 3)];
-        assert_eq!(words(&hops), "3.5.35, then 3.6.16, then 3.7.3");
-        assert_eq!(words(hops.get(..1).unwrap()), "3.5.35");
-        assert_eq!(words(&[]), "");
+    fn steps_are_joined() {
+        let steps = [Release::new(3, 5, 35), Release::new(3, 6, 16), Release::new(3, 7, 3)];
+        assert_eq!(join_releases(&steps), "3.5.35, then 3.6.16, then 3.7.3");
+        assert_eq!(join_releases(steps.get(..1).unwrap()), "3.5.35");
+        assert_eq!(join_releases(&[]), "");
     }
 }

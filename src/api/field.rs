@@ -12,7 +12,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 /// The greatest integer that every reader of JSON tells apart from its neighbours.
-pub const WIDEST: i64 = 9_007_199_254_740_991;
+pub const MAX_SAFE_INTEGER: i64 = 9_007_199_254_740_991;
 
 /// A field of an API type. Its schema is that of `T`; its Rust type takes whatever arrives.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,20 +25,20 @@ pub enum Field<T> {
     /// What the schema asks for.
     Known(T),
     /// What the schema would refuse, kept as it came.
-    Misfit(Value),
+    Invalid(Value),
 }
 
 impl<T> Field<T> {
     /// The field whose key holds `json`, or is not there.
     #[must_use]
-    pub fn of(json: Option<&Value>) -> Self
+    pub fn from_json(json: Option<&Value>) -> Self
     where
-        T: Wire,
+        T: FromJson,
     {
         match json {
             None => Self::Absent,
             Some(Value::Null) => Self::Null,
-            Some(json) => T::read(json).map_or_else(|| Self::Misfit(json.clone()), Self::Known),
+            Some(json) => T::read(json).map_or_else(|| Self::Invalid(json.clone()), Self::Known),
         }
     }
 
@@ -50,7 +50,7 @@ impl<T> Field<T> {
 
     /// Whether it says anything. Null does not: the apiserver drops it.
     #[must_use]
-    pub const fn is_said(&self) -> bool {
+    pub const fn is_set(&self) -> bool {
         !matches!(self, Self::Absent | Self::Null)
     }
 
@@ -59,7 +59,7 @@ impl<T> Field<T> {
     pub const fn known(&self) -> Option<&T> {
         match self {
             Self::Known(value) => Some(value),
-            Self::Absent | Self::Null | Self::Misfit(_) => None,
+            Self::Absent | Self::Null | Self::Invalid(_) => None,
         }
     }
 
@@ -68,7 +68,7 @@ impl<T> Field<T> {
     pub fn into_known(self) -> Option<T> {
         match self {
             Self::Known(value) => Some(value),
-            Self::Absent | Self::Null | Self::Misfit(_) => None,
+            Self::Absent | Self::Null | Self::Invalid(_) => None,
         }
     }
 
@@ -79,7 +79,7 @@ impl<T> Field<T> {
             Self::Known(value) => Field::Known(change(value)),
             Self::Absent => Field::Absent,
             Self::Null => Field::Null,
-            Self::Misfit(value) => Field::Misfit(value),
+            Self::Invalid(value) => Field::Invalid(value),
         }
     }
 
@@ -87,20 +87,20 @@ impl<T> Field<T> {
     /// they are; but a misfit that the other version would take for what was meant stays behind,
     /// because it would come back as something that nobody wrote, and that no schema refuses.
     #[must_use]
-    pub fn turned<U: Wire>(self, turn: impl FnOnce(T) -> Field<U>) -> Field<U> {
+    pub fn convert<U: FromJson>(self, convert: impl FnOnce(T) -> Field<U>) -> Field<U> {
         match self {
-            Self::Known(value) => turn(value),
+            Self::Known(value) => convert(value),
             Self::Absent => Field::Absent,
             Self::Null => Field::Null,
-            Self::Misfit(value) if U::read(&value).is_some() => Field::Absent,
-            Self::Misfit(value) => Field::Misfit(value),
+            Self::Invalid(value) if U::read(&value).is_some() => Field::Absent,
+            Self::Invalid(value) => Field::Invalid(value),
         }
     }
 
     /// Says `value` where nothing was said. Null says nothing: it is how a key is left to the
     /// defaults.
-    pub fn fill(&mut self, value: T) {
-        if !self.is_said() {
+    pub fn set_default(&mut self, value: T) {
+        if !self.is_set() {
             *self = Self::Known(value);
         }
     }
@@ -109,16 +109,16 @@ impl<T> Field<T> {
 impl<T: Default> Field<T> {
     /// The block, or an empty one: what does not fit says nothing that could be taken apart.
     #[must_use]
-    pub fn or_empty(self) -> T {
+    pub fn or_default(self) -> T {
         self.into_known().unwrap_or_default()
     }
 
     /// The block to fill in, made if nothing was said. A misfit is nobody's to fill.
-    pub fn block(&mut self) -> Option<&mut T> {
-        self.fill(T::default());
+    pub fn get_or_default(&mut self) -> Option<&mut T> {
+        self.set_default(T::default());
         match self {
             Self::Known(value) => Some(value),
-            Self::Absent | Self::Null | Self::Misfit(_) => None,
+            Self::Absent | Self::Null | Self::Invalid(_) => None,
         }
     }
 }
@@ -126,7 +126,7 @@ impl<T: Default> Field<T> {
 impl<T: Default + PartialEq> Field<T> {
     /// A block, or nothing if the block would be empty: conversion invents no keys.
     #[must_use]
-    pub fn unless_empty(value: T) -> Self {
+    pub fn non_default(value: T) -> Self {
         if value == T::default() { Self::Absent } else { Self::Known(value) }
     }
 }
@@ -138,37 +138,37 @@ impl<T> From<Option<T>> for Field<T> {
 }
 
 /// What can be read from a JSON value of the right kind.
-pub trait Wire: Sized {
-    /// The value, if `json` is one. Never an error: what does not fit is a [`Field::Misfit`].
+pub trait FromJson: Sized {
+    /// The value, if `json` is one. Never an error: what does not fit is a [`Field::Invalid`].
     fn read(json: &Value) -> Option<Self>;
 }
 
-impl Wire for bool {
+impl FromJson for bool {
     fn read(json: &Value) -> Option<Self> {
         json.as_bool()
     }
 }
 
-impl Wire for i64 {
+impl FromJson for i64 {
     /// The apiserver takes 3.0 for an integer, so this does, too.
     fn read(json: &Value) -> Option<Self> {
         json.as_i64().or_else(|| json.as_f64().and_then(whole))
     }
 }
 
-impl Wire for i32 {
+impl FromJson for i32 {
     fn read(json: &Value) -> Option<Self> {
         i64::read(json).and_then(|number| Self::try_from(number).ok())
     }
 }
 
-impl<T: Wire> Wire for Vec<T> {
+impl<T: FromJson> FromJson for Vec<T> {
     fn read(json: &Value) -> Option<Self> {
         json.as_array()?.iter().map(T::read).collect()
     }
 }
 
-impl<T: Wire> Wire for BTreeMap<String, T> {
+impl<T: FromJson> FromJson for BTreeMap<String, T> {
     fn read(json: &Value) -> Option<Self> {
         let entry = |(key, value): (&String, &Value)| Some((key.clone(), T::read(value)?));
         json.as_object()?.iter().map(entry).collect()
@@ -186,7 +186,7 @@ impl<T: Serialize> Serialize for Field<T> {
         match self {
             Self::Absent | Self::Null => serializer.serialize_unit(),
             Self::Known(value) => value.serialize(serializer),
-            Self::Misfit(value) => value.serialize(serializer),
+            Self::Invalid(value) => value.serialize(serializer),
         }
     }
 }
@@ -210,8 +210,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn read<T: Wire>(json: &Value) -> Field<T> {
-        Field::of(Some(json))
+    fn read<T: FromJson>(json: &Value) -> Field<T> {
+        Field::from_json(Some(json))
     }
 
     #[test]
@@ -227,23 +227,24 @@ mod tests {
         assert_eq!(read::<i32>(&json!(3.0)), Field::Known(3));
         assert_eq!(read::<i64>(&json!(-0.0)), Field::Known(0));
         for odd in [json!(3.5), json!(1e300), json!(4_294_967_296_i64), json!("3"), json!(true)] {
-            assert!(matches!(read::<i32>(&odd), Field::Misfit(_)), "{odd} was taken");
+            assert!(matches!(read::<i32>(&odd), Field::Invalid(_)), "{odd} was taken");
         }
     }
 
     #[test]
     fn a_list_with_one_misfit_is_one() {
         assert_eq!(read::<Vec<bool>>(&json!([true])), Field::Known(vec![true]));
-        assert_eq!(read::<Vec<bool>>(&json!([true, 1])), Field::Misfit(json!([true, 1])));
+        assert_eq!(read::<Vec<bool>>(&json!([true, 1])), Field::Invalid(json!([true, 1])));
     }
 
     #[test]
     fn defaults_fill_what_is_not_said_and_nothing_else() {
-        let mut fields = [Field::Absent, Field::Null, Field::Known(1), Field::Misfit(json!("x"))];
+        let mut fields = [Field::Absent, Field::Null, Field::Known(1), Field::Invalid(json!("x"))];
         for field in &mut fields {
-            field.fill(3);
+            field.set_default(3);
         }
-        let filled = [Field::Known(3), Field::Known(3), Field::Known(1), Field::Misfit(json!("x"))];
+        let filled =
+            [Field::Known(3), Field::Known(3), Field::Known(1), Field::Invalid(json!("x"))];
         assert_eq!(fields, filled);
     }
 }

@@ -11,9 +11,9 @@ use kube::CustomResourceExt;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::api::check::{Facts, Findings};
-use crate::api::convert::{Part, Turn, turn};
-use crate::api::field::Wire;
+use crate::api::convert::{ConvertFn, Part, conversions};
+use crate::api::field::FromJson;
+use crate::api::validation::{Findings, ValidationContext};
 use crate::api::{etcd_backup, etcd_cluster, etcd_member, etcd_restore, example_app, names};
 
 /// A kind, its newest version first.
@@ -27,22 +27,22 @@ pub struct Kind {
     /// The versions before it that are still served, the newest first.
     older: &'static [Version],
     /// Rules in CEL over the whole object, the same in every version.
-    pub(crate) rules: fn() -> Value,
+    pub(crate) cel_rules: fn() -> Value,
     /// Fills in what is not said, in the hub's version; what was there before may matter.
-    fill: fn(&mut Value, Option<&Value>),
+    apply_defaults: fn(&mut Value, Option<&Value>),
     /// What only code can check. Both objects are in the hub's version.
-    pub(crate) check: Check,
+    pub(crate) validate: ValidateFn,
 }
 
 /// Finds what is wrong with an object, given what it was before.
-pub(crate) type Check = fn(Option<&Value>, &Value, &Facts<'_>, &mut Findings);
+pub(crate) type ValidateFn = fn(Option<&Value>, &Value, &ValidationContext<'_>, &mut Findings);
 
 /// One version of a kind.
 pub struct Version {
     /// Its name, such as `v1beta1`.
     pub name: &'static str,
-    definition: fn() -> CustomResourceDefinition,
-    turns: Option<fn(Part) -> (Turn, Turn)>,
+    crd: fn() -> CustomResourceDefinition,
+    conversions: Option<fn(Part) -> (ConvertFn, ConvertFn)>,
 }
 
 impl Kind {
@@ -69,15 +69,15 @@ impl Kind {
         format!("{}s", self.name.to_ascii_lowercase())
     }
 
-    /// The name of its definition, such as `etcdclusters.etcd.appdelivery.cncf.io`.
+    /// The name of its crd, such as `etcdclusters.etcd.appdelivery.cncf.io`.
     #[must_use]
-    pub fn definition_name(&self) -> String {
+    pub fn crd_name(&self) -> String {
         format!("{}.{}", self.plural(), self.group)
     }
 
     /// The name of what asks Kubernetes' own migrator to store its objects anew.
     #[must_use]
-    pub fn errand_name(&self) -> String {
+    pub fn migration_name(&self) -> String {
         format!("{}-{}", names::OPERATOR, self.plural())
     }
 
@@ -88,13 +88,13 @@ impl Kind {
         self.versions().find(|version| group == self.group && version.name == name)
     }
 
-    /// The object with its silence filled in. Both objects are in the hub's version.
+    /// The object with its silence defaulted in. Both objects are in the hub's version.
     #[must_use]
-    pub fn filled(&self, object: &Value, old: Option<&Value>) -> Value {
+    pub fn with_defaults(&self, object: &Value, old: Option<&Value>) -> Value {
         let mut object = object.clone();
         let old = old.and_then(|old| old.get(Part::Spec.key()));
         if let Some(spec @ Value::Object(_)) = object.get_mut(Part::Spec.key()) {
-            (self.fill)(spec, old);
+            (self.apply_defaults)(spec, old);
         }
         object
     }
@@ -108,35 +108,35 @@ impl Kind {
 
 impl Version {
     /// How a part of it becomes the hub's, and back; nothing for the hub itself.
-    pub(crate) fn turns(&self, part: Part) -> Option<(Turn, Turn)> {
-        self.turns.map(|turns| turns(part))
+    pub(crate) fn conversions(&self, part: Part) -> Option<(ConvertFn, ConvertFn)> {
+        self.conversions.map(|conversions| conversions(part))
     }
 
-    /// The definition with this version alone.
-    pub(crate) fn definition(&self) -> CustomResourceDefinition {
-        (self.definition)()
+    /// The crd with this version alone.
+    pub(crate) fn crd(&self) -> CustomResourceDefinition {
+        (self.crd)()
     }
 }
 
 /// Fills in a spec. Keys that this release does not know stay as they are: the change is made in
 /// what was given, and not in what was understood of it.
-fn fill<Spec: Wire + Serialize>(
+fn set_defaults<Spec: FromJson + Serialize>(
     spec: &mut Value,
     old: Option<&Value>,
     defaults: fn(&mut Spec, Option<&Spec>),
 ) {
     let old = old.and_then(Spec::read);
-    let Some(mut filled) = Spec::read(spec) else { return };
-    defaults(&mut filled, old.as_ref());
-    let Ok(filled) = serde_json::to_value(filled) else { return };
-    add(spec, filled);
+    let Some(mut defaulted) = Spec::read(spec) else { return };
+    defaults(&mut defaulted, old.as_ref());
+    let Ok(defaulted) = serde_json::to_value(defaulted) else { return };
+    add(spec, defaulted);
 }
 
 /// Adds what is not there, at any depth.
-fn add(given: &mut Value, filled: Value) {
-    match (given, filled) {
-        (Value::Object(given), Value::Object(filled)) => {
-            for (key, value) in filled {
+fn add(given: &mut Value, defaulted: Value) {
+    match (given, defaulted) {
+        (Value::Object(given), Value::Object(defaulted)) => {
+            for (key, value) in defaulted {
                 match given.get_mut(&key) {
                     Some(there) => add(there, value),
                     None => {
@@ -145,7 +145,7 @@ fn add(given: &mut Value, filled: Value) {
                 }
             }
         }
-        (given @ Value::Null, filled) => *given = filled,
+        (given @ Value::Null, defaulted) => *given = defaulted,
         (
             Value::Bool(_)
             | Value::Number(_)
@@ -161,25 +161,25 @@ fn add(given: &mut Value, filled: Value) {
 pub static ETCD_CLUSTER: Kind = Kind {
     name: "EtcdCluster",
     group: names::ETCD_GROUP,
-    rules: etcd_cluster::rules::name_fits,
-    fill: |spec, old| fill(spec, old, etcd_cluster::defaults::defaults),
-    check: etcd_cluster::check::check,
-    hub: &Version { name: "v1", definition: etcd_cluster::v1::EtcdCluster::crd, turns: None },
+    cel_rules: etcd_cluster::cel_rules::object_rules,
+    apply_defaults: |spec, old| set_defaults(spec, old, etcd_cluster::defaults::apply_defaults),
+    validate: etcd_cluster::validation::validate,
+    hub: &Version { name: "v1", crd: etcd_cluster::v1::EtcdCluster::crd, conversions: None },
     older: &[
         Version {
             name: "v1beta1",
-            definition: etcd_cluster::v1beta1::EtcdCluster::crd,
-            turns: Some(|part| match part {
-                Part::Spec => turn::<etcd_cluster::v1beta1::EtcdClusterSpec>(),
-                Part::Status => turn::<etcd_cluster::v1beta1::EtcdClusterStatus>(),
+            crd: etcd_cluster::v1beta1::EtcdCluster::crd,
+            conversions: Some(|part| match part {
+                Part::Spec => conversions::<etcd_cluster::v1beta1::EtcdClusterSpec>(),
+                Part::Status => conversions::<etcd_cluster::v1beta1::EtcdClusterStatus>(),
             }),
         },
         Version {
             name: "v1alpha1",
-            definition: etcd_cluster::v1alpha1::EtcdCluster::crd,
-            turns: Some(|part| match part {
-                Part::Spec => turn::<etcd_cluster::v1alpha1::EtcdClusterSpec>(),
-                Part::Status => turn::<etcd_cluster::v1alpha1::EtcdClusterStatus>(),
+            crd: etcd_cluster::v1alpha1::EtcdCluster::crd,
+            conversions: Some(|part| match part {
+                Part::Spec => conversions::<etcd_cluster::v1alpha1::EtcdClusterSpec>(),
+                Part::Status => conversions::<etcd_cluster::v1alpha1::EtcdClusterStatus>(),
             }),
         },
     ],
@@ -188,55 +188,55 @@ pub static ETCD_CLUSTER: Kind = Kind {
 pub static ETCD_MEMBER: Kind = Kind {
     name: "EtcdMember",
     group: names::ETCD_GROUP,
-    rules: etcd_member::name_fits,
-    fill: |_, _| {},
-    check: etcd_member::check::check,
-    hub: &Version { name: "v1", definition: etcd_member::EtcdMember::crd, turns: None },
+    cel_rules: etcd_member::object_rules,
+    apply_defaults: |_, _| {},
+    validate: etcd_member::validation::validate,
+    hub: &Version { name: "v1", crd: etcd_member::EtcdMember::crd, conversions: None },
     older: &[],
 };
 /// One backup of a cluster.
 pub static ETCD_BACKUP: Kind = Kind {
     name: "EtcdBackup",
     group: names::ETCD_GROUP,
-    rules: etcd_backup::stays_once_started,
-    fill: |_, _| {},
-    check: etcd_backup::check::check,
-    hub: &Version { name: "v1", definition: etcd_backup::EtcdBackup::crd, turns: None },
+    cel_rules: etcd_backup::immutable_once_started,
+    apply_defaults: |_, _| {},
+    validate: etcd_backup::validation::validate,
+    hub: &Version { name: "v1", crd: etcd_backup::EtcdBackup::crd, conversions: None },
     older: &[],
 };
 /// One restore of a cluster.
 pub static ETCD_RESTORE: Kind = Kind {
     name: "EtcdRestore",
     group: names::ETCD_GROUP,
-    rules: etcd_restore::stays_but_for_approval,
-    fill: |_, _| {},
-    check: etcd_restore::check::check,
-    hub: &Version { name: "v1", definition: etcd_restore::EtcdRestore::crd, turns: None },
+    cel_rules: etcd_restore::immutable_except_approval,
+    apply_defaults: |_, _| {},
+    validate: etcd_restore::validation::validate,
+    hub: &Version { name: "v1", crd: etcd_restore::EtcdRestore::crd, conversions: None },
     older: &[],
 };
 /// The example application.
 pub static EXAMPLE_APP: Kind = Kind {
     name: "ExampleApp",
     group: names::APP_GROUP,
-    rules: example_app::rules::name_fits,
-    fill: |spec, old| fill(spec, old, example_app::defaults::defaults),
-    check: example_app::check::check,
-    hub: &Version { name: "v1", definition: example_app::v1::ExampleApp::crd, turns: None },
+    cel_rules: example_app::cel_rules::object_rules,
+    apply_defaults: |spec, old| set_defaults(spec, old, example_app::defaults::apply_defaults),
+    validate: example_app::validation::validate,
+    hub: &Version { name: "v1", crd: example_app::v1::ExampleApp::crd, conversions: None },
     older: &[
         Version {
             name: "v1beta1",
-            definition: example_app::v1beta1::ExampleApp::crd,
-            turns: Some(|part| match part {
-                Part::Spec => turn::<example_app::v1beta1::ExampleAppSpec>(),
-                Part::Status => turn::<example_app::v1beta1::ExampleAppStatus>(),
+            crd: example_app::v1beta1::ExampleApp::crd,
+            conversions: Some(|part| match part {
+                Part::Spec => conversions::<example_app::v1beta1::ExampleAppSpec>(),
+                Part::Status => conversions::<example_app::v1beta1::ExampleAppStatus>(),
             }),
         },
         Version {
             name: "v1alpha1",
-            definition: example_app::v1alpha1::ExampleApp::crd,
-            turns: Some(|part| match part {
-                Part::Spec => turn::<example_app::v1alpha1::ExampleAppSpec>(),
-                Part::Status => turn::<example_app::v1alpha1::ExampleAppStatus>(),
+            crd: example_app::v1alpha1::ExampleApp::crd,
+            conversions: Some(|part| match part {
+                Part::Spec => conversions::<example_app::v1alpha1::ExampleAppSpec>(),
+                Part::Status => conversions::<example_app::v1alpha1::ExampleAppStatus>(),
             }),
         },
     ],
@@ -248,7 +248,7 @@ pub static ALL: [&Kind; 5] =
 
 /// The kind with this name.
 #[must_use]
-pub fn named(name: &str) -> Option<&'static Kind> {
+pub fn by_name(name: &str) -> Option<&'static Kind> {
     ALL.into_iter().find(|kind| kind.name == name)
 }
 
@@ -261,12 +261,12 @@ mod tests {
     fn a_kinds_plural_is_the_one_in_its_definition() {
         let definitions = crd::all();
         assert_eq!(definitions.len(), ALL.len());
-        for definition in definitions {
-            let names = definition.spec.names;
-            let kind = named(&names.kind).unwrap();
+        for crd in definitions {
+            let names = crd.spec.names;
+            let kind = by_name(&names.kind).unwrap();
             assert_eq!(kind.plural(), names.plural);
-            assert_eq!(Some(kind.definition_name()), definition.metadata.name);
-            assert_eq!(kind.has_older_versions(), definition.spec.conversion.is_some());
+            assert_eq!(Some(kind.crd_name()), crd.metadata.name);
+            assert_eq!(kind.has_older_versions(), crd.spec.conversion.is_some());
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::api::moment::Moment;
+use crate::api::monotonic::MonotonicTime;
 
 /// Whether this replica leads. Given to whoever may act only while it does.
 ///
@@ -19,14 +19,14 @@ pub enum Leadership {
     /// This replica leads, and stops by itself at `until` if it cannot renew before.
     Leading {
         /// The first moment at which this replica must not act any more.
-        until: Moment,
+        until: MonotonicTime,
     },
 }
 
 impl Leadership {
     /// Whether this replica may act at `now`.
     #[must_use]
-    pub fn holds_at(self, now: Moment) -> bool {
+    pub fn holds_at(self, now: MonotonicTime) -> bool {
         match self {
             Self::Following => false,
             Self::Leading { until } => now < until,
@@ -35,7 +35,7 @@ impl Leadership {
 
     /// How long a call that begins at `now` may take at most; nothing, if it may not begin.
     #[must_use]
-    pub fn time_left(self, now: Moment) -> Duration {
+    pub fn time_left(self, now: MonotonicTime) -> Duration {
         match self {
             Self::Following => Duration::ZERO,
             Self::Leading { until } => until.since(now),
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn a_call_may_take_as_long_as_the_term_lasts_and_a_follower_may_not_call() {
-        let at = |second| Moment::new(Duration::from_secs(second));
+        let at = |second| MonotonicTime::new(Duration::from_secs(second));
         let leading = Leadership::Leading { until: at(10) };
         assert_eq!(leading.time_left(at(7)), Duration::from_secs(3));
         assert!(leading.holds_at(at(9)) && !leading.holds_at(at(10)));

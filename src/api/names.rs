@@ -46,10 +46,10 @@ pub const WEBHOOK_TLS_SECRET: &str = "quorate-webhook-tls";
 /// The field manager that owns `caBundle`, and nothing else, in definitions and configurations.
 pub const CA_FIELD_MANAGER: &str = "quorate-ca";
 /// On an object that its user wants to be refused to be deleted, as long as it is `true`.
-pub const PROTECTED_ANNOTATION: &str = "quorate.appdelivery.cncf.io/protected";
+pub const DELETION_PROTECTION_ANNOTATION: &str = "quorate.appdelivery.cncf.io/deletion-protection";
 /// The users as which Kubernetes itself cleans up: a namespace that goes, and what has lost its
 /// owner. The last is both of them, where the controllers share one account.
-pub const CLEANERS: [&str; 3] = [
+pub const GARBAGE_COLLECTION_USERS: [&str; 3] = [
     "system:serviceaccount:kube-system:namespace-controller",
     "system:serviceaccount:kube-system:generic-garbage-collector",
     "system:kube-controller-manager",
@@ -67,7 +67,7 @@ pub const VIEW_ROLE: &str = "quorate-view";
 pub const EDIT_ROLE: &str = "quorate-edit";
 /// The `RoleBinding` that grants it in such a namespace. It is not called like the operator's own
 /// one: the operator may delete bindings of this name, and must never take its own rights away.
-pub const GRANT: &str = "quorate-namespace";
+pub const NAMESPACE_ROLE_BINDING: &str = "quorate-namespace";
 
 /// The ConfigMap in which the carrying of stored objects to another version is written down.
 pub const MIGRATION_RECORD: &str = "quorate-storage-migration";
@@ -76,12 +76,12 @@ pub const MIGRATION_ANNOTATION: &str = "quorate.appdelivery.cncf.io/storage-migr
 /// The value of that annotation.
 pub const MIGRATION_PAUSED: &str = "paused";
 /// On that ConfigMap: when an administrator asked to try at once what waits to be tried again.
-pub const MIGRATION_ASKED_ANNOTATION: &str = "quorate.appdelivery.cncf.io/storage-migration-asked";
+pub const MIGRATION_RETRY_ANNOTATION: &str = "quorate.appdelivery.cncf.io/storage-migration-retry";
 /// The field manager of the writes that change nothing but the version in which an object is stored.
 pub const MIGRATION_FIELD_MANAGER: &str = "quorate-storage-migration";
 
 /// The field manager that owns the two conditions of objects in a namespace that is not granted.
-pub const GRANTS_FIELD_MANAGER: &str = "quorate-grants";
+pub const NAMESPACE_ACCESS_FIELD_MANAGER: &str = "quorate-grants";
 
 /// The variable through which a pod learns its own name.
 pub const POD_NAME_VARIABLE: &str = "POD_NAME";
@@ -102,12 +102,12 @@ pub const APP_GROUP: &str = "example-app.appdelivery.cncf.io";
 
 /// The most characters that the name of an EtcdCluster may have: what is named after it gets a
 /// dash and up to ten more, and 63 is the most that a Service or a label can take.
-pub const MOST_NAME: usize = 52;
+pub const MAX_CLUSTER_NAME_LENGTH: usize = 52;
 /// The most characters that the name of an ExampleApp may have: its EtcdCluster is named after it,
 /// and what is named after that one needs room, too.
-pub const MOST_APP_NAME: usize = 40;
+pub const MAX_APP_NAME_LENGTH: usize = 40;
 /// The most characters that the name of an EtcdMember may have: its pod's host name is the same.
-pub const MOST_MEMBER_NAME: usize = 63;
+pub const MAX_MEMBER_NAME_LENGTH: usize = 63;
 
 /// The recommended label for an application's name; the only one that selectors use, because a
 /// selector can never change.
@@ -134,15 +134,15 @@ pub const VOTER: &str = "voter";
 /// On everything of an EtcdCluster: its uid. Another of the same name is another cluster.
 pub const CLUSTER_UID_LABEL: &str = "etcd.appdelivery.cncf.io/cluster-uid";
 /// What holds a member's first pod back until it was written down.
-pub const SCHEDULING_GATE: &str = "etcd.appdelivery.cncf.io/written-down";
+pub const SCHEDULING_GATE: &str = "etcd.appdelivery.cncf.io/start-recorded";
 /// On a member's pod: a word for the spec that it was made from.
-pub const RECIPE_ANNOTATION: &str = "etcd.appdelivery.cncf.io/recipe";
+pub const POD_TEMPLATE_HASH_ANNOTATION: &str = "etcd.appdelivery.cncf.io/pod-template-hash";
 /// On a member's pod: the part of the spec that it was made from, so that there is something to go back to.
-pub const MADE_OF_ANNOTATION: &str = "etcd.appdelivery.cncf.io/made-of";
+pub const POD_TEMPLATE_ANNOTATION: &str = "etcd.appdelivery.cncf.io/pod-template";
 /// On a member's pod: a word for whom it was started to trust.
-pub const TRUST_ANNOTATION: &str = "etcd.appdelivery.cncf.io/trusts";
+pub const TRUST_BUNDLE_HASH_ANNOTATION: &str = "etcd.appdelivery.cncf.io/trust-bundle-hash";
 /// On an EtcdCluster: whoever gives it another value asks for new certificate authorities.
-pub const ROTATE_ANNOTATION: &str = "etcd.appdelivery.cncf.io/rotate-authorities";
+pub const ROTATE_CA_ANNOTATION: &str = "etcd.appdelivery.cncf.io/rotate-ca";
 /// The port of etcd for clients.
 pub const ETCD_CLIENT_PORT: u16 = 2379;
 /// The port of etcd for other members.
@@ -171,7 +171,7 @@ pub fn client_secret(cluster: &str) -> String {
 
 /// The Secret with the authorities of a cluster.
 #[must_use]
-pub fn authority_secret(cluster: &str) -> String {
+pub fn ca_secret(cluster: &str) -> String {
     format!("{cluster}-ca")
 }
 
@@ -183,7 +183,7 @@ pub fn member_secret(member: &str) -> String {
 
 /// The Certificate of cert-manager for somebody on one side of TLS, and the Secret that it is put into.
 #[must_use]
-pub fn issued(whose: &str, side: &str) -> String {
+pub fn cert_manager_certificate(whose: &str, side: &str) -> String {
     format!("{whose}-issued-{side}")
 }
 

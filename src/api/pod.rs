@@ -1,50 +1,49 @@
-//! The words for pods that users know from Kubernetes: resources, tolerations, affinity.
-//! Comes in: nothing. Goes out: blocks that mean what they mean in a Pod, with bounds.
-//! May touch: `shape`, `texts`. They are written anew instead of taken from the core API because
-//! its schema bounds nothing, and an unbounded list makes every rule over it too dear for CEL.
+//! Pod fields with the names of Kubernetes: resources, tolerations, images, references.
+//! They are declared here and not taken from the core API because its schema has no bounds, and an
+//! unbounded list exceeds the cost limit of every CEL rule over it.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 pub mod affinity;
-pub mod amount;
-pub mod checked;
+pub mod quantity;
+pub mod validated;
 
 use std::collections::BTreeMap;
 
-use crate::api::pod::amount::Amount;
-use crate::api::shape::{choice, shape};
-use crate::api::texts::{AnnotationValue, LabelKey, LabelValue, ObjectName, Repository};
+use crate::api::macros::{object, string_enum};
+use crate::api::pod::quantity::Quantity;
+use crate::api::strings::{AnnotationValue, LabelKey, LabelValue, ObjectName, Repository};
 
-/// Labels, by their keys.
+/// Labels by key.
 pub type Labels = BTreeMap<String, LabelValue>;
-/// Annotations, by their keys.
+/// Annotations by key.
 pub type Annotations = BTreeMap<String, AnnotationValue>;
-/// Amounts of resources, by their names.
-pub type Amounts = BTreeMap<String, Amount>;
+/// `ResourceList` of resources, by their names.
+pub type ResourceList = BTreeMap<String, Quantity>;
 
-shape! {
-    /// What a container asks for, and what it may not exceed.
+object! {
+    /// Resource requests and limits of a container.
     pub struct Resources {
-        /// What is set aside for the container, such as `cpu: 500m` and `memory: 1Gi`.
+        /// Resource requests, such as `cpu: 500m` and `memory: 1Gi`.
         #[schemars(extend("maxProperties" = 16))]
-        requests: Amounts,
-        /// What the container may not exceed. Go's memory limit and processor count follow these.
+        requests: ResourceList,
+        /// Resource limits. GOMEMLIMIT and GOMAXPROCS are derived from them.
         #[schemars(extend("maxProperties" = 16))]
-        limits: Amounts,
+        limits: ResourceList,
     }
 }
 
-choice! {
-    /// How a toleration compares.
+string_enum! {
+    /// Operator of a toleration.
     pub enum TolerationOperator {
-        /// The taint's value is the toleration's.
+        /// The value of the taint equals the value of the toleration.
         Equal = "Equal",
-        /// Any value of the taint is tolerated.
+        /// Every value of the taint is tolerated.
         Exists = "Exists",
     }
 }
 
-choice! {
-    /// What a taint does to pods.
+string_enum! {
+    /// Effect of a taint.
     pub enum TaintEffect {
         /// Pods that do not tolerate it are not scheduled.
         NoSchedule = "NoSchedule",
@@ -55,25 +54,25 @@ choice! {
     }
 }
 
-shape! {
-    /// A taint of nodes that the pods put up with.
+object! {
+    /// Toleration of node taints.
     pub struct Toleration {
-        /// The taint's key; all keys if it is left out.
+        /// Key of the taint; all keys if unset.
         key: LabelKey,
-        /// How the taint is compared: `Equal` if it is left out, or `Exists`.
+        /// `Equal` or `Exists`; `Equal` if unset.
         operator: TolerationOperator,
-        /// The taint's value, for `Equal`.
+        /// Value of the taint, for `Equal`.
         value: LabelValue,
-        /// The taint's effect; all effects if it is left out.
+        /// Effect of the taint; all effects if unset.
         effect: TaintEffect,
-        /// For how long a `NoExecute` taint is put up with; for ever if it is left out.
+        /// Seconds for which a `NoExecute` taint is tolerated; forever if unset.
         #[schemars(range(min = 0, max = 31_536_000))]
         toleration_seconds: i64,
     }
 }
 
-choice! {
-    /// When an image is pulled.
+string_enum! {
+    /// Pull policy of an image.
     pub enum PullPolicy {
         /// Before every start of a container.
         Always = "Always",
@@ -84,24 +83,24 @@ choice! {
     }
 }
 
-shape! {
-    /// Where an image comes from.
+object! {
+    /// Container image.
     pub struct Image {
-        /// The repository, without a tag, such as `registry.example.com/team/name`.
+        /// Image repository without a tag, such as `registry.example.com/team/name`.
         repository: Repository,
-        /// When the image is pulled; Kubernetes' own rule if it is left out.
+        /// Pull policy of the image; the default of Kubernetes if unset.
         pull_policy: PullPolicy,
-        /// Secrets for the registry.
+        /// Image pull Secrets.
         #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
         pull_secrets: Vec<LocalRef>,
     }
 }
 
-shape! {
-    /// Another object in the same namespace, by its name.
+object! {
+    /// Reference to an object in the same namespace.
     #[schemars(extend("required" = ["name"]))]
     pub struct LocalRef {
-        /// The object's name. References never leave the namespace.
+        /// Name of the object.
         name: ObjectName,
     }
 }

@@ -1,37 +1,38 @@
-//! The agent in a member's pod.
-//! Comes in: its command. Goes out: etcd in the place of this process, or an exit code and a sentence,
-//! also where Kubernetes shows it. May touch: the pod's own files.
+//! The agent in a member's pod: replaces itself with etcd, or exits with a code and a message, which
+//! is also written to the termination log.
 
 use std::fs;
 use std::process::ExitCode;
 
 use super::{FAILED, print};
-use crate::agent::{self, NotStarted, Start};
-use crate::api::told::REFUSES;
+use crate::agent::{self, Start, StartError};
+use crate::api::start_mode::EXIT_DATA_MISSING;
 use crate::cli::AgentCommand;
 
-/// What is written here is the message of the container's end.
-const LAST_WORDS: &str = "/dev/termination-log";
+/// Kubernetes shows the content of this file as the termination message of the container.
+const TERMINATION_LOG: &str = "/dev/termination-log";
 
-/// Does what the pod asks for.
+/// Runs the agent command.
 pub(super) fn run(command: AgentCommand) -> ExitCode {
     let (done, code) = match command {
         AgentCommand::Install { to } => match agent::install(&to) {
             Ok(_) => return ExitCode::SUCCESS,
             Err(error) => (anyhow::Error::new(error), FAILED),
         },
-        AgentCommand::Start { told, data, pod, command } => {
-            match agent::start(Start { told, data, pod, command }) {
+        AgentCommand::Start { start_mode, data, pod, command } => {
+            match agent::start(Start { start_mode, data, pod, command }) {
                 Ok(never) => match never {},
-                // The operator tells a refusal from a failure by this code alone.
-                Err(error @ NotStarted::Refused(_)) => (anyhow::Error::new(error), REFUSES),
+                // The operator distinguishes a refused start from a failed one by this exit code alone.
+                Err(error @ StartError::Refused(_)) => {
+                    (anyhow::Error::new(error), EXIT_DATA_MISSING)
+                }
                 Err(error) => (anyhow::Error::new(error), FAILED),
             }
         }
     };
     let words = format!("quorate: {done:#}\n");
-    print::complain(&words);
-    // Nobody can be told if this fails, too; the log has it.
-    drop(fs::write(LAST_WORDS, &words));
+    print::stderr(&words);
+    // Nobody can be start_mode if this fails, too; the log has it.
+    drop(fs::write(TERMINATION_LOG, &words));
     ExitCode::from(code)
 }

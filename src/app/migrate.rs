@@ -1,8 +1,8 @@
-//! `quorate migrate`: says in which versions objects are stored, tries what carrying them would do, and follows it.
-//! Comes in: the command, and the cluster. Goes out: lines, a bar, and an exit code: 1 if something is not as it should be.
-//! May touch: `ports`, `storage_migration`, stdout. The leader does the work; here it is only asked to try again.
+//! `quorate migrate`: shows stored versions, dry-runs a storage version migration, and follows it.
+//!
+//! The leader does the work; this command only requests a retry. Exit code 1 if objects fail.
 
-mod bar;
+mod progress_bar;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -17,57 +17,57 @@ use tokio::runtime::Builder;
 use tokio::time::{self, Instant};
 
 use super::{FAILED, print};
-use crate::api::crd::stored::Definition;
+use crate::api::crd::stored::StoredCrd;
 use crate::api::kinds::Kind;
 use crate::api::names;
 use crate::cli::{MigrateArgs, MigrateCommand};
-use crate::ports::call::Class;
-use crate::ports::mandate::Mandate;
-use crate::ports::objects::Objects;
-use crate::ports::stored::{PageError, StoredPort, Which};
-use crate::ports::{self, clock};
+use crate::clients::error::ErrorClass;
+use crate::clients::leader_guard::LeaderGuard;
+use crate::clients::objects::Objects;
+use crate::clients::storage_versions::{ObjectRef, PageError, StorageVersionsClient};
+use crate::clients::{self, clock};
 use crate::storage_migration::{Phase, Record, converted, recorded};
-use crate::telemetry::chain;
-use bar::Bar;
+use crate::telemetry::error_chain;
+use progress_bar::ProgressBar;
 
-/// How often the record is read while it is followed.
-const GLANCE: Duration = Duration::from_millis(500);
-/// If nothing happens for so long, nobody works on it.
-const PATIENCE: Duration = Duration::from_mins(2);
-const PAGE: u32 = 250;
-const WIDTH: usize = 8;
+/// How often the migration record is read while it is followed.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// Without progress for so long, no operator works on the migration.
+const STALL_TIMEOUT: Duration = Duration::from_mins(2);
+const PAGE_SIZE: u32 = 250;
+const CONCURRENCY: usize = 8;
 
-/// What one kind is like.
-struct Sight {
+/// The stored versions and the migration record of one kind.
+struct MigrationStatus {
     kind: &'static Kind,
-    definition: Definition,
+    definition: StoredCrd,
     record: Option<Record>,
 }
 
-/// The way to the cluster.
-struct Desk {
-    port: StoredPort,
+/// The clients of the command.
+struct MigrateClients {
+    port: StorageVersionsClient,
     objects: Objects,
     namespace: String,
 }
 
-/// Does what was asked for.
+/// Runs the subcommand.
 pub(super) fn migrate(args: &MigrateArgs) -> ExitCode {
-    // An error only says that a provider is installed already, which is all we want.
+    // An error only means that a provider is installed already.
     rustls::crypto::ring::default_provider().install_default().unwrap_or(());
     let runtime = Builder::new_current_thread().enable_all().build();
-    let done = runtime.context("failed to start the event loop").and_then(|runtime| {
+    let done = runtime.context("failed to start the async runtime").and_then(|runtime| {
         runtime.block_on(async {
-            let client = ports::kube::client().await?;
-            let desk = Desk {
-                port: StoredPort::new(client.clone(), Mandate::of_a_person()),
-                objects: Objects::new(client, Mandate::of_a_person()),
+            let client = clients::kube::client().await?;
+            let command = MigrateClients {
+                port: StorageVersionsClient::new(client.clone(), LeaderGuard::always()),
+                objects: Objects::new(client, LeaderGuard::always()),
                 namespace: args.namespace.clone(),
             };
             match args.command {
-                MigrateCommand::Status => desk.status().await,
-                MigrateCommand::DryRun => desk.dry_run().await,
-                MigrateCommand::Run => desk.run().await,
+                MigrateCommand::Status => command.status().await,
+                MigrateCommand::DryRun => command.dry_run().await,
+                MigrateCommand::Run => command.run().await,
             }
         })
     });
@@ -75,62 +75,62 @@ pub(super) fn migrate(args: &MigrateArgs) -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(FAILED),
         Err(error) => {
-            print::complain(&format!("quorate: {error:#}\n"));
+            print::stderr(&format!("quorate: {error:#}\n"));
             ExitCode::from(FAILED)
         }
     }
 }
 
-impl Desk {
-    async fn sights(&self) -> Result<Vec<Sight>> {
+impl MigrateClients {
+    async fn statuses(&self) -> Result<Vec<MigrationStatus>> {
         let book: Option<ConfigMap> =
             self.objects.get(&self.namespace, names::MIGRATION_RECORD).await?;
-        let mut sights = Vec::new();
+        let mut statuses = Vec::new();
         for kind in converted() {
             let Some(definition) = self.port.definition(kind).await? else {
-                bail!("{} is not installed", kind.definition_name());
+                bail!("{} is not installed", kind.crd_name());
             };
             let record = recorded(kind, book.as_ref()).filter(|it| it.is_of(&definition));
-            sights.push(Sight { kind, definition, record });
+            statuses.push(MigrationStatus { kind, definition, record });
         }
-        Ok(sights)
+        Ok(statuses)
     }
 
     async fn status(&self) -> Result<bool> {
-        for sight in self.sights().await? {
-            print::say(&sight.words())?;
+        for status in self.statuses().await? {
+            print::stdout(&status.message())?;
         }
         Ok(true)
     }
 
-    /// Tries each write without making it, so that whoever would refuse one says so.
+    /// Dry-runs each write, so that validation and webhooks report what they would reject.
     async fn dry_run(&self) -> Result<bool> {
         let mut fine = true;
-        for Sight { kind, definition, record: _ } in self.sights().await? {
-            let name = kind.definition_name();
+        for MigrationStatus { kind, definition, record: _ } in self.statuses().await? {
+            let name = kind.crd_name();
             if !definition.is_stale() {
-                print::say(&format!(
-                    "{name} is stored in {} alone: nothing to do\n",
+                print::stdout(&format!(
+                    "{name} is stored only in {}: nothing to do\n",
                     definition.storage
                 ))?;
                 continue;
             }
-            let refused = self.rehearse(kind).await?;
+            let refused = self.dry_run_kind(kind).await?;
             for words in &refused {
-                print::say(&format!("REFUSED {words}\n"))?;
+                print::stdout(&format!("REJECTED {words}\n"))?;
             }
             fine &= refused.is_empty();
         }
         Ok(fine)
     }
 
-    /// Tries every object of a kind; answers with those that would be refused.
-    async fn rehearse(&self, kind: &'static Kind) -> Result<Vec<String>> {
+    /// Dry-runs every object of a kind; returns those that would be rejected.
+    async fn dry_run_kind(&self, kind: &'static Kind) -> Result<Vec<String>> {
         let (mut token, mut refused, mut bar) =
-            (None, Vec::new(), Bar::new(&kind.definition_name()));
+            (None, Vec::new(), ProgressBar::new(&kind.crd_name()));
         let (mut looked, mut total) = (0_u64, 0_u64);
         loop {
-            let page = match self.port.page(kind, PAGE, token.as_deref()).await {
+            let page = match self.port.page(kind, PAGE_SIZE, token.as_deref()).await {
                 Ok(page) => page,
                 Err(PageError::Expired(Some(next))) => {
                     token = Some(next);
@@ -142,18 +142,18 @@ impl Desk {
             total = total
                 .max(looked.saturating_add(count(listed)).saturating_add(count(left.unwrap_or(0))));
             let mut tries = stream::iter(&page.items)
-                .map(|object| self.tried(kind, &object.metadata))
-                .buffer_unordered(WIDTH);
+                .map(|object| self.dry_run_object(kind, &object.metadata))
+                .buffer_unordered(CONCURRENCY);
             while let Some(words) = tries.next().await {
                 looked = looked.saturating_add(1);
                 refused.extend(words);
-                bar.show(looked, total, &format!("{} would be refused", refused.len()))?;
+                bar.show(looked, total, &format!("{} would be rejected", refused.len()))?;
             }
             drop(tries);
             token = page.metadata.continue_.filter(|it| !it.is_empty());
             if token.is_none() {
                 bar.end(&format!(
-                    "{looked} objects would be written once, {} of them refused",
+                    "{looked} objects would be rewritten, {} of them rejected",
                     refused.len()
                 ))?;
                 return Ok(refused);
@@ -161,63 +161,65 @@ impl Desk {
         }
     }
 
-    /// Tries one object; answers with why it would be refused, if it would be.
-    async fn tried(&self, kind: &'static Kind, metadata: &ObjectMeta) -> Option<String> {
+    /// Dry-runs one object; returns the error, if it would be rejected.
+    async fn dry_run_object(&self, kind: &'static Kind, metadata: &ObjectMeta) -> Option<String> {
         let namespace = metadata.namespace.as_deref().unwrap_or_default();
         let name = metadata.name.as_deref().unwrap_or_default();
-        let which = Which { kind, namespace, name };
+        let which = ObjectRef { kind, namespace, name };
         let nothing = json!({ "metadata": { "uid": metadata.uid } });
-        match self.port.rehearse(which, kind.hub().name, &nothing).await {
+        match self.port.dry_run(which, kind.hub().name, &nothing).await {
             Ok(()) => None,
-            Err(error) if matches!(error.class(), Class::NotFound | Class::Conflict) => None,
-            Err(error) => Some(format!("{namespace}/{name}: {}", chain(&error))),
+            Err(error) if matches!(error.class(), ErrorClass::NotFound | ErrorClass::Conflict) => {
+                None
+            }
+            Err(error) => Some(format!("{namespace}/{name}: {}", error_chain(&error))),
         }
     }
 
-    /// Asks the leader to try again what waits, and follows it to its end.
+    /// Requests a retry from the leader, and follows the migration until it completes.
     async fn run(&self) -> Result<bool> {
-        let stale: Vec<Sight> =
-            self.sights().await?.into_iter().filter(|it| it.definition.is_stale()).collect();
+        let stale: Vec<MigrationStatus> =
+            self.statuses().await?.into_iter().filter(|it| it.definition.is_stale()).collect();
         if stale.is_empty() {
-            print::say("everything is stored in one version: nothing to do\n")?;
+            print::stdout("all kinds are stored in a single version: nothing to do\n")?;
             return Ok(true);
         }
         if let Some(paused) = stale.iter().find(|it| it.definition.paused) {
-            let name = paused.kind.definition_name();
+            let name = paused.kind.crd_name();
             bail!(
-                "it is paused; go on with: kubectl annotate crd {name} {}-",
+                "migration is paused; resume with: kubectl annotate crd {name} {}-",
                 names::MIGRATION_ANNOTATION
             );
         }
         if stale.iter().any(|it| it.record.is_some()) {
             let asked = json!({ "metadata": {
-                "annotations": { names::MIGRATION_ASKED_ANNOTATION: clock::wall().to_string() },
+                "annotations": { names::MIGRATION_RETRY_ANNOTATION: clock::wall().to_string() },
             } });
             self.objects
                 .merge::<ConfigMap>(&self.namespace, names::MIGRATION_RECORD, &asked)
                 .await?;
         }
         let mut fine = true;
-        for sight in stale {
-            fine &= self.follow(&sight).await?;
+        for status in stale {
+            fine &= self.follow(&status).await?;
         }
         Ok(fine)
     }
 
-    /// Follows one kind until it is done, or held once more than at the beginning.
-    async fn follow(&self, first: &Sight) -> Result<bool> {
-        let mut bar = Bar::new(&first.kind.definition_name());
+    /// Follows one kind until its migration completes, or blocks again after the retry.
+    async fn follow(&self, first: &MigrationStatus) -> Result<bool> {
+        let mut bar = ProgressBar::new(&first.kind.crd_name());
         let tries = first.record.as_ref().map_or(0, |it| it.pass);
         let (mut last, mut since) = (first.record.clone(), Instant::now());
         loop {
-            let sights = self.sights().await?;
-            let found = sights.into_iter().find(|it| it.kind.name == first.kind.name);
-            let Some(sight) = found else { bail!("the kind is gone") };
-            if !sight.definition.is_stale() {
-                bar.end(&sight.words())?;
+            let statuses = self.statuses().await?;
+            let found = statuses.into_iter().find(|it| it.kind.name == first.kind.name);
+            let Some(status) = found else { bail!("the CRD was deleted") };
+            if !status.definition.is_stale() {
+                bar.end(&status.message())?;
                 return Ok(true);
             }
-            if let Some(record) = &sight.record {
+            if let Some(record) = &status.record {
                 let (looked, written) = (record.tally.looked, record.tally.written);
                 let words = format!(
                     "{}, {written} written, {} failed",
@@ -226,32 +228,32 @@ impl Desk {
                 );
                 bar.show(looked, record.total.max(looked), &words)?;
                 if record.phase == Phase::Held && record.pass > tries {
-                    bar.end(&sight.words())?;
+                    bar.end(&status.message())?;
                     return Ok(false);
                 }
             }
-            if sight.record != last {
-                (last, since) = (sight.record, Instant::now());
+            if status.record != last {
+                (last, since) = (status.record, Instant::now());
             }
-            if since.elapsed() > PATIENCE {
+            if since.elapsed() > STALL_TIMEOUT {
                 bail!(
-                    "nothing has happened for {} seconds: does the operator run, and is it not told \
-                     --storage-migration=off? its log says what it waits for",
-                    PATIENCE.as_secs()
+                    "no progress for {} seconds; check that the operator runs without \
+                     --storage-migration=off, and see its log",
+                    STALL_TIMEOUT.as_secs()
                 );
             }
-            time::sleep(GLANCE).await;
+            time::sleep(POLL_INTERVAL).await;
         }
     }
 }
 
-impl Sight {
-    /// How it stands, in lines.
-    fn words(&self) -> String {
+impl MigrationStatus {
+    /// The state of the kind, in lines.
+    fn message(&self) -> String {
         let Self { kind, definition, record } = self;
         let mut words = format!(
             "{}: stored in {}, written in {}",
-            kind.definition_name(),
+            kind.crd_name(),
             definition.stored.join(", "),
             definition.storage
         );
@@ -262,7 +264,7 @@ impl Sight {
             let Record { phase, total, tally, .. } = record;
             let (looked, written, failed) = (tally.looked, tally.written, tally.failed);
             let phase = phase.name();
-            format!("; {phase}: {looked} of {total} looked at, {written} written, {failed} failed")
+            format!("; {phase}: {looked}/{total} processed, {written} written, {failed} failed")
         });
         words.extend(far);
         words.push('\n');

@@ -1,6 +1,4 @@
-//! The subcommands that write and end: definitions, manifests, version, completion.
-//! Comes in: their flags. Goes out: text on stdout, or files in a folder that was named.
-//! May touch: the pure rooms, stdout, stderr, the named folder. Never the cluster.
+//! Subcommands that only print: CRDs, manifests, version, completion.
 
 use std::fs;
 use std::io::{self, Write};
@@ -14,19 +12,19 @@ use crate::api::{crd, names};
 use crate::cli::{Cli, CrdsArgs, ManifestsArgs, Output};
 use crate::manifests::{self, Install};
 
-/// Writes the custom resource definitions.
+/// Prints or writes the custom resource definitions.
 pub(super) fn crds(args: &CrdsArgs) -> Result<()> {
-    for definition in crd::converted_in(&args.namespace) {
+    for definition in crd::with_webhook_namespace(&args.namespace) {
         let text = format!("---\n{}", manifests::document(&definition)?);
         match &args.write {
             Some(folder) => write(folder, &crd::file_name(&definition), &text)?,
-            None => say(&text)?,
+            None => stdout(&text)?,
         }
     }
     Ok(())
 }
 
-/// Writes what an administrator installs.
+/// Prints or writes the manifests.
 pub(super) fn manifests(args: &ManifestsArgs) -> Result<()> {
     let install = Install {
         namespace: args.namespace.clone(),
@@ -35,7 +33,7 @@ pub(super) fn manifests(args: &ManifestsArgs) -> Result<()> {
         with_definitions: !args.no_crds,
     };
     let Some(folder) = &args.write else {
-        return say(&manifests::install(&install)?);
+        return stdout(&manifests::install(&install)?);
     };
     for file in manifests::files(&install)? {
         write(folder, &file.path, &file.text)?;
@@ -43,10 +41,10 @@ pub(super) fn manifests(args: &ManifestsArgs) -> Result<()> {
     Ok(())
 }
 
-/// Says which release this is.
+/// Prints the version.
 pub(super) fn version(output: Output) -> Result<()> {
     match output {
-        Output::Text => say(&format!("{} {}\n", names::OPERATOR, names::VERSION)),
+        Output::Text => stdout(&format!("{} {}\n", names::OPERATOR, names::VERSION)),
         Output::Json => {
             let answer = serde_json::json!({
                 "name": names::OPERATOR,
@@ -54,7 +52,7 @@ pub(super) fn version(output: Output) -> Result<()> {
                 "os": std::env::consts::OS,
                 "arch": std::env::consts::ARCH,
             });
-            say(&format!("{answer}\n"))
+            stdout(&format!("{answer}\n"))
         }
     }
 }
@@ -66,19 +64,19 @@ pub(super) fn completion(shell: Shell) -> Result<()> {
     out(&script)
 }
 
-/// A line for the person at the terminal. If stderr is gone there is nobody left to tell.
-pub(super) fn complain(text: &str) {
+/// Writes to stderr. A closed stderr is ignored.
+pub(super) fn stderr(text: &str) {
     io::stderr().lock().write_all(text.as_bytes()).unwrap_or(());
 }
 
-pub(super) fn say(text: &str) -> Result<()> {
+pub(super) fn stdout(text: &str) -> Result<()> {
     out(text.as_bytes())
 }
 
 fn out(bytes: &[u8]) -> Result<()> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
-        // The reader has seen enough, as in `quorate manifests | head`.
+        // The reader closed the pipe, as in `quorate manifests | head`.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written.context("failed to write to stdout"),
     }
@@ -88,7 +86,7 @@ fn write(folder: &Path, name: &str, text: &str) -> Result<()> {
     let path = folder.join(name);
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent)
-            .with_context(|| format!("failed to make the folder {}", parent.display()))?;
+            .with_context(|| format!("failed to create the directory {}", parent.display()))?;
     }
     fs::write(&path, text).with_context(|| format!("failed to write {}", path.display()))
 }

@@ -1,6 +1,4 @@
-//! `quorate run`: checks the settings, opens the house, and closes it when told to stop.
-//! Comes in: the flags. Goes out: an exit code.
-//! May touch: every room; `house` wires them.
+//! `quorate run`: checks the settings, starts the operator, and shuts it down on a signal.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -10,23 +8,23 @@ use kube::Client;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time;
 
-use super::house::House;
-use super::stop::Signals;
-use super::{CUT_SHORT, FAILED, WRONG_SETTINGS, print};
+use super::runtime::Runtime as Operator;
+use super::shutdown::Signals;
+use super::{FAILED, INTERRUPTED, INVALID_SETTINGS, print};
 use crate::cli::RunArgs;
-use crate::ports;
-use crate::settings::{Running, Settings, Surroundings, check};
-use crate::telemetry::{self, chain};
+use crate::clients;
+use crate::settings::{Environment, RunConfig, Settings, check};
+use crate::telemetry::{self, error_chain};
 
-/// A kubeconfig may name a program that hands out credentials, and that program may hang.
-const FIND_LIMIT: Duration = Duration::from_secs(30);
+/// A kubeconfig may name an exec credential plugin, and that plugin may hang.
+const CONFIG_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Runs the operator.
 pub(super) fn run(args: &RunArgs) -> ExitCode {
     match runtime() {
         Ok(runtime) => {
             let code = runtime.block_on(begin(args));
-            // Whatever still hangs after the grace must not hold the process.
+            // A task that still blocks after the grace period must not keep the process alive.
             runtime.shutdown_background();
             code
         }
@@ -35,9 +33,9 @@ pub(super) fn run(args: &RunArgs) -> ExitCode {
 }
 
 fn runtime() -> Result<Runtime> {
-    // An error only says that a provider is installed already, which is all we want.
+    // An error only means that a provider is installed already.
     rustls::crypto::ring::default_provider().install_default().unwrap_or(());
-    Builder::new_multi_thread().enable_all().build().context("failed to start the event loop")
+    Builder::new_multi_thread().enable_all().build().context("failed to start the async runtime")
 }
 
 async fn begin(args: &RunArgs) -> ExitCode {
@@ -47,69 +45,69 @@ async fn begin(args: &RunArgs) -> ExitCode {
     };
     let cluster = tokio::select! {
         signal = signals.next() => {
-            print::complain(&format!("quorate: ended by {signal} before it began\n"));
+            print::stderr(&format!("quorate: stopped by {signal} before startup\n"));
             return ExitCode::SUCCESS;
         }
         cluster = find_cluster() => cluster,
     };
-    let (settings, client) = match check(args, &Surroundings::read(), cluster) {
+    let (settings, client) = match check(args, &Environment::read(), cluster) {
         Ok(checked) => checked,
         Err(problems) => {
-            print::complain(&problems.to_string());
-            return ExitCode::from(WRONG_SETTINGS);
+            print::stderr(&problems.to_string());
+            return ExitCode::from(INVALID_SETTINGS);
         }
     };
-    let Settings { log_format, log_filter, running } = settings;
+    let Settings { log_format, log_filter, config } = settings;
     if let Err(error) = telemetry::start_logs(log_format, log_filter) {
         return failed(&anyhow!(error).context("failed to start the log"));
     }
-    match operate(running, client, signals).await {
+    match operate(config, client, signals).await {
         Ok(code) => code,
         Err(error) => {
-            // The log has begun, so this belongs into it.
+            // The log is started, so the error is logged.
             tracing::error!(error = format!("{error:#}"), "quorate failed");
             ExitCode::from(FAILED)
         }
     }
 }
 
-/// In a task of its own, because a program that hands out credentials is waited for without a
-/// pause, and signals must be heard meanwhile.
+/// In a task of its own, because an exec credential plugin blocks the thread, and signals must be
+/// handled meanwhile.
 async fn find_cluster() -> Result<Client, String> {
-    match time::timeout(FIND_LIMIT, tokio::spawn(ports::kube::client())).await {
+    match time::timeout(CONFIG_TIMEOUT, tokio::spawn(clients::kube::client())).await {
         Ok(Ok(Ok(client))) => Ok(client),
-        Ok(Ok(Err(error))) => Err(chain(&error)),
-        Ok(Err(error)) => Err(chain(&error)),
+        Ok(Ok(Err(error))) => Err(error_chain(&error)),
+        Ok(Err(error)) => Err(error_chain(&error)),
         Err(time::error::Elapsed { .. }) => {
-            Err(format!("it was not found within {} seconds", FIND_LIMIT.as_secs()))
+            Err(format!("no cluster configuration within {} seconds", CONFIG_TIMEOUT.as_secs()))
         }
     }
 }
 
-async fn operate(running: Running, client: Client, mut signals: Signals) -> Result<ExitCode> {
-    let grace = running.shutdown_grace;
-    let mut house = House::open(running, client).await?;
+async fn operate(config: RunConfig, client: Client, mut signals: Signals) -> Result<ExitCode> {
+    let grace = config.shutdown_grace;
+    let mut operator = Operator::start(config, client).await?;
     let signal = tokio::select! {
         signal = signals.next() => signal,
-        error = house.falls_apart() => return Err(error),
+        error = operator.wait_for_failure() => return Err(error),
     };
-    tracing::info!(signal, "stopping; a second signal ends the process at once");
+    tracing::info!(signal, "shutting down; a second signal exits immediately");
     tokio::select! {
-        ended = time::timeout(grace, house.close()) => {
+        ended = time::timeout(grace, operator.shutdown()) => {
             if ended.is_err() {
-                tracing::warn!(grace_seconds = grace.as_secs_f64(), "the grace is over");
+                tracing::warn!(grace_seconds = grace.as_secs_f64(), "shutdown grace period exceeded");
             }
             tracing::info!("stopped");
             Ok(ExitCode::SUCCESS)
         }
         signal = signals.next() => {
-            tracing::warn!(signal, "stopped at once");
-            Ok(ExitCode::from(CUT_SHORT))
+            tracing::warn!(signal, "exited immediately");
+            Ok(ExitCode::from(INTERRUPTED))
         }
     }
 }
 
 fn failed(error: &anyhow::Error) -> ExitCode {
-    print::complain(&format!("quorate: {error:#}\n"));
+    print::stderr(&format!("quorate: {error:#}\n"));
     ExitCode::from(FAILED)
 }

@@ -8,108 +8,112 @@
 //! Comes in: `Seen`. Goes out: a `Plan`. May touch: nothing; pure.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
-mod compare;
-mod form;
+mod auth;
+mod bootstrap;
+mod corruption;
+mod defragment;
 mod heal;
 mod join;
-mod leave;
+mod peer_tls;
 mod pods;
-mod roll;
+mod removal;
+mod rollout;
 mod scale;
-mod settle;
-mod switch;
-mod tend;
-mod users;
+mod version_change;
 
-use super::plan::{Because, Plan, Step};
-use super::seen::{Auth, Course, Etcd, Reading, Seen, WayBack};
+use super::plan::{Plan, Reason, Step};
+use super::state::{AuthState, EtcdState, ObservedState, Reading, Rollback, VersionProgress};
 
 /// What a rule says.
-type Said = Option<(Step, Because)>;
+type Decision = Option<(Step, Reason)>;
 /// A rule about a cluster that was formed and answers.
-type Rule = fn(&Seen, &Etcd) -> Said;
+type Rule = fn(&ObservedState, &EtcdState) -> Decision;
 
 /// The first that speaks is heard.
-const LADDER: [Rule; 19] = [
-    compare::rule,
-    roll::taken_back,
-    leave::rule,
+const POLICY: [Rule; 19] = [
+    corruption::rule,
+    rollout::rollback,
+    removal::rule,
     join::rule,
-    strangers,
+    unknown_members,
     heal::rule,
-    tend::begun,
+    defragment::in_progress,
     join::waiting,
-    leave::blocked,
+    removal::blocked,
     scale::rule,
-    settle::withdrawn,
-    users::withdrawn,
-    switch::begun,
-    tend::no_space,
-    roll::rule,
-    switch::rule,
-    settle::rule,
-    users::rule,
-    tend::rule,
+    version_change::revert,
+    auth::revert,
+    peer_tls::in_progress,
+    defragment::reclaim_space,
+    rollout::rule,
+    peer_tls::rule,
+    version_change::rule,
+    auth::rule,
+    defragment::rule,
 ];
 
 /// Decides one pass.
 #[must_use]
-pub fn decide(seen: &Seen) -> Plan {
-    let wait = |because| (Step::Wait, because);
-    if seen.wanted.paused {
-        let (step, because) = wait(Because::Paused);
-        return Plan { chores: Vec::new(), step, because };
+pub fn decide(state: &ObservedState) -> Plan {
+    let wait = |reason| (Step::Wait, reason);
+    if state.wanted.paused {
+        let (step, reason) = wait(Reason::Paused);
+        return Plan { tasks: Vec::new(), step, reason };
     }
-    let Some(formed) = seen.record.formed else { return form::plan(seen) };
-    if seen.wanted.replicas == 0 {
-        let (step, because) = wait(Because::Asleep);
-        return Plan { chores: pods::put_to_sleep(seen), step, because };
+    let Some(formed) = state.record.formed else { return bootstrap::plan(state) };
+    if state.wanted.replicas == 0 {
+        let (step, reason) = wait(Reason::Hibernated);
+        return Plan { tasks: pods::hibernate(state), step, reason };
     }
-    let (step, because) = match &seen.etcd {
+    let (step, reason) = match &state.etcd {
         // If members do not start with what is wanted, this may be the way to a quorum.
-        Reading::Unknown => roll::take_back(seen, None)
-            .or_else(|| tend::alone(seen))
-            .unwrap_or_else(|| wait(Because::QuorumLost)),
-        Reading::Known(etcd) if etcd.cluster != formed => wait(Because::ForeignCluster),
-        Reading::Known(etcd) => LADDER
+        Reading::Unknown => rollout::roll_back(state, None)
+            .or_else(|| defragment::unavailable_alone(state))
+            .unwrap_or_else(|| wait(Reason::QuorumLost)),
+        Reading::Known(etcd) if etcd.cluster != formed => wait(Reason::ClusterIdMismatch),
+        Reading::Known(etcd) => POLICY
             .iter()
-            .find_map(|rule| rule(seen, etcd))
-            .unwrap_or_else(|| wait(rest(seen, etcd))),
+            .find_map(|rule| rule(state, etcd))
+            .unwrap_or_else(|| wait(idle_reason(state, etcd))),
     };
     // Pods come back whatever else is the case: without them nothing gets better.
-    Plan { chores: pods::chores(seen), step, because }
+    Plan { tasks: pods::tasks(state), step, reason }
 }
 
 /// What is the case when no rule speaks.
-fn rest(seen: &Seen, etcd: &Etcd) -> Because {
-    if !etcd.all_voters_are_well() {
-        return Because::MemberUnwell;
+fn idle_reason(state: &ObservedState, etcd: &EtcdState) -> Reason {
+    if !etcd.all_voters_healthy() {
+        return Reason::MemberUnhealthy;
     }
-    if etcd.auth == Auth::NoPassword {
-        return Because::AuthBlocked;
+    if etcd.auth == AuthState::RootPasswordMissing {
+        return Reason::RootPasswordMissing;
     }
-    match seen.wanted.course {
-        Course::Reached if seen.wanted.way_back == WayBack::Taken => Because::TakenBack,
-        Course::Reached if seen.wanted.clients_move => Because::Switching,
-        Course::Reached if etcd.auth == Auth::Unnamed => Because::ChangingAuth,
-        Course::Reached => Because::Well,
-        Course::Further | Course::Down => Because::Settling,
-        Course::NoWay => Because::Unreachable,
+    match state.wanted.course {
+        VersionProgress::AtTarget if state.wanted.way_back == Rollback::Active => {
+            Reason::RolledBack
+        }
+        VersionProgress::AtTarget if state.wanted.clients_move => Reason::TlsTransition,
+        VersionProgress::AtTarget if etcd.auth == AuthState::OperatorNotRecognized => {
+            Reason::ConfiguringAuth
+        }
+        VersionProgress::AtTarget => Reason::Healthy,
+        VersionProgress::MoreSteps | VersionProgress::Downgrading => Reason::PreparingVersionChange,
+        VersionProgress::NoPath => Reason::NoUpgradePath,
     }
 }
 
 /// Whoever etcd lists and nobody here knows. If they are well, somebody brought them in, and a person
 /// must say what they are for. If not, their EtcdMember was deleted, and their pod and volume with it.
-fn strangers(seen: &Seen, etcd: &Etcd) -> Said {
-    let is_known = |name| seen.member(name).is_some() || seen.orphans.contains(name);
-    let stranger = etcd.list.iter().find(|it| !is_known(&it.name))?;
-    Some(match stranger.healthy {
+fn unknown_members(state: &ObservedState, etcd: &EtcdState) -> Decision {
+    let is_known = |name| state.member(name).is_some() || state.orphans.contains(name);
+    let unknown = etcd.list.iter().find(|it| !is_known(&it.name))?;
+    Some(match unknown.healthy {
         // It is none of ours, or nobody here made it.
-        Reading::Known(true) | Reading::Unknown => (Step::Wait, Because::ForeignMember),
-        Reading::Known(false) if stranger.learner || etcd.survives_losing(stranger.id) => {
-            (Step::Remove(stranger.id), Because::MemberLost)
+        Reading::Known(true) | Reading::Unknown => (Step::Wait, Reason::UnknownMember),
+        Reading::Known(false) if unknown.learner || etcd.survives_losing(unknown.id) => {
+            (Step::RemoveMember(unknown.id), Reason::ReplacingMember)
         }
-        Reading::Known(false) => (Step::Wait, Because::MemberLostBlocked),
+        Reading::Known(false) => (Step::Wait, Reason::ReplacementBlocked),
     })
 }
 

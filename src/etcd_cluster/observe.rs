@@ -1,7 +1,12 @@
 //! Looks: at the objects of a cluster, from what watches told or from the API server itself, and at etcd.
-//! Comes in: which cluster. Goes out: `Stock`, `Heard`. May touch: `ports`. It chooses nothing.
+//! Comes in: which cluster. Goes out: `ClusterObjects`, `EtcdProbe`. May touch: `clients`. It chooses nothing.
 //! What watches told may be old, so it is good for seeing that nothing is to be done, and for nothing
 //! else: before anything is done, the API server is asked.
+
+pub(super) mod auth;
+pub(super) mod etcd;
+pub(super) mod objects;
+pub(super) mod peer_rtt;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -14,29 +19,29 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::ResourceExt;
 use kube::runtime::reflector::{ObjectRef, Store};
 
-use super::compose::pod::{has_ended, is_ending};
-use super::doors::Scheme;
-use super::doors::found::way_to;
-use super::heard::{Council, Heard, Voice};
-use super::seen::upkeep::Alarm as Kind;
-use super::seen::{Name, Reading};
-use super::stock::{Stock, name_of};
+use super::observe::etcd::{EtcdProbe, MemberProbe, QuorumView};
+use super::observe::objects::{ClusterObjects, name_of};
+use super::state::defragmentation::Alarm as Kind;
+use super::state::pod::{has_ended, is_ending};
+use super::state::{MemberName, Reading};
+use super::transport::Scheme;
+use super::transport::observed::operator_scheme;
 use crate::api::etcd_cluster::v1::EtcdCluster;
 use crate::api::etcd_member::EtcdMember;
-use crate::api::etcd_says::Data;
+use crate::api::etcd_types::DataHash;
 use crate::api::names;
-use crate::ports::call::CallError;
-use crate::ports::etcd::{Credentials, EtcdError, Line, Place};
-use crate::ports::objects::Objects;
+use crate::clients::error::ApiError;
+use crate::clients::etcd::{Credentials, EtcdError, MemberClient, MemberEndpoint};
+use crate::clients::objects::Objects;
 
 /// How long a member may take for an answer. One that takes longer is not well.
-const ANSWER_LIMIT: Duration = Duration::from_secs(3);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 /// The most of a reason that is kept.
-const MOST_OF_A_REASON: usize = 160;
+const MAX_ERROR_LENGTH: usize = 160;
 
 /// What watches told.
 #[derive(Clone)]
-pub(super) struct Shelves {
+pub(super) struct Stores {
     pub(super) members: Store<EtcdMember>,
     pub(super) pods: Store<Pod>,
     pub(super) claims: Store<PersistentVolumeClaim>,
@@ -44,15 +49,15 @@ pub(super) struct Shelves {
     pub(super) budgets: Store<PodDisruptionBudget>,
 }
 
-impl Shelves {
+impl Stores {
     /// The objects of a cluster as watches told of them.
-    pub(super) fn stock(&self, cluster: &EtcdCluster) -> Stock {
-        Stock {
-            members: of(&self.members, cluster),
-            pods: of(&self.pods, cluster),
-            claims: of(&self.claims, cluster),
-            services: of(&self.services, cluster),
-            budgets: of(&self.budgets, cluster),
+    pub(super) fn objects(&self, cluster: &EtcdCluster) -> ClusterObjects {
+        ClusterObjects {
+            members: from_store(&self.members, cluster),
+            pods: from_store(&self.pods, cluster),
+            claims: from_store(&self.claims, cluster),
+            services: from_store(&self.services, cluster),
+            budgets: from_store(&self.budgets, cluster),
             cluster: cluster.clone(),
             predecessors: Vec::new(),
         }
@@ -60,7 +65,7 @@ impl Shelves {
     }
 }
 
-fn of<K>(store: &Store<K>, cluster: &EtcdCluster) -> Vec<K>
+fn from_store<K>(store: &Store<K>, cluster: &EtcdCluster) -> Vec<K>
 where
     K: kube::Resource<DynamicType = ()> + Clone + 'static,
 {
@@ -72,7 +77,7 @@ where
 }
 
 /// The cluster that an object says it belongs to.
-pub(super) fn belongs_to<K>(object: &K) -> Option<ObjectRef<EtcdCluster>>
+pub(super) fn owning_cluster<K>(object: &K) -> Option<ObjectRef<EtcdCluster>>
 where
     K: kube::Resource,
 {
@@ -81,10 +86,10 @@ where
 }
 
 /// The objects of a cluster as the API server has them; none if the cluster itself is gone.
-pub(super) async fn stock(
+pub(super) async fn read_objects(
     objects: &Objects,
     cluster: &EtcdCluster,
-) -> Result<Option<Stock>, CallError> {
+) -> Result<Option<ClusterObjects>, ApiError> {
     let (name, namespace) = (cluster.name_any(), cluster.namespace().unwrap_or_default());
     let labels = format!("{}={name}", names::CLUSTER_LABEL);
     let (found, members, pods, claims, services, budgets) = futures::try_join!(
@@ -98,54 +103,54 @@ pub(super) async fn stock(
     let same = found.filter(|it| it.metadata.uid == cluster.metadata.uid);
     let predecessors = Vec::new();
     Ok(same.map(|cluster| {
-        Stock { cluster, members, pods, claims, services, budgets, predecessors }
+        ClusterObjects { cluster, members, pods, claims, services, budgets, predecessors }
             .without_predecessors()
     }))
 }
 
 /// The lines to the members of a cluster.
-pub(super) struct Lines(Vec<(Name, Line)>);
+pub(super) struct MemberClients(Vec<(MemberName, MemberClient)>);
 
-impl Lines {
+impl MemberClients {
     /// The line to a member.
-    pub(super) fn to(&self, name: &Name) -> Option<&Line> {
+    pub(super) fn to(&self, name: &MemberName) -> Option<&MemberClient> {
         self.0.iter().find(|(it, _)| it == name).map(|(_, line)| line)
     }
 }
 
 /// Asks every member that has an address.
-pub(super) async fn ask(
-    stock: &Stock,
+pub(super) async fn probe_etcd(
+    stock: &ClusterObjects,
     credentials: Option<&Credentials>,
     now: Timestamp,
-) -> (Heard, Lines) {
-    let places = stock.pods.iter().filter_map(|pod| place(stock, pod, now));
+) -> (EtcdProbe, MemberClients) {
+    let places = stock.pods.iter().filter_map(|pod| member_endpoint(stock, pod, now));
     // A line in the clear has none.
-    let shown = |place: &Place| credentials.filter(|_| !place.is_open);
+    let shown = |place: &MemberEndpoint| credentials.filter(|_| !place.plaintext);
     let asked = join_all(places.map(|(name, place)| {
         let credentials = shown(&place);
-        one(name, place, credentials)
+        probe_member(name, place, credentials)
     }))
     .await;
-    let mut heard = Heard::nothing();
-    let mut lines = Lines(Vec::new());
+    let mut heard = EtcdProbe::none();
+    let mut lines = MemberClients(Vec::new());
     for (name, voice, line) in asked {
         heard.voices.insert(name.clone(), voice);
         lines.0.extend(line.map(|line| (name, line)));
     }
-    heard.council = match spokesman(&heard) {
-        Some((name, revision)) => council(&heard, &lines, name, revision).await,
+    heard.council = match pick_queried_member(&heard) {
+        Some((name, revision)) => read_quorum_view(&heard, &lines, name, revision).await,
         None => Reading::Unknown,
     };
-    heard.copies = copies(&heard, &lines).await;
+    heard.copies = read_data_hashes(&heard, &lines).await;
     (heard, lines)
 }
 
 /// Which data each member has, if etcd says that they differ. All are asked for the same revision, the last that each of them has;
 /// and what they have can be compared only if they have forgotten the same. Of the others nothing is known.
-async fn copies(heard: &Heard, lines: &Lines) -> BTreeMap<Name, u64> {
+async fn read_data_hashes(heard: &EtcdProbe, lines: &MemberClients) -> BTreeMap<MemberName, u64> {
     let Reading::Known(council) = &heard.council else { return BTreeMap::new() };
-    if !council.alarms.iter().any(|it| it.word == Kind::Corrupt.word()) {
+    if !council.alarms.iter().any(|it| it.alarm_type == Kind::Corrupt.word()) {
         return BTreeMap::new();
     }
     // Who only listens may be far behind.
@@ -153,9 +158,9 @@ async fn copies(heard: &Heard, lines: &Lines) -> BTreeMap<Name, u64> {
     let voters = standings.filter(|it| !it.is_learner);
     let Some(revision) = voters.map(|it| it.revision).min() else { return BTreeMap::new() };
     let asked = lines.0.iter().filter(|(name, _)| heard.standing(name).is_some());
-    let told = join_all(asked.map(async |(name, line)| (name, line.data(revision).await)));
+    let told = join_all(asked.map(async |(name, line)| (name, line.hash_kv(revision).await)));
     let known = told.await.into_iter().filter_map(|(name, told)| Some((name.clone(), told.ok()?)));
-    let known: Vec<(Name, Data)> = known.collect();
+    let known: Vec<(MemberName, DataHash)> = known.collect();
     let alike = |compacted: i64| known.iter().filter(|(_, it)| it.compacted == compacted).count();
     let most = known.iter().map(|(_, it)| it.compacted).max_by_key(|it| (alike(*it), *it));
     let comparable = known.iter().filter(|(_, it)| Some(it.compacted) == most);
@@ -163,7 +168,11 @@ async fn copies(heard: &Heard, lines: &Lines) -> BTreeMap<Name, u64> {
 }
 
 /// Where a member can be asked; nowhere if its pod has no address yet, or nobody is there any more.
-pub(super) fn place(stock: &Stock, pod: &Pod, now: Timestamp) -> Option<(Name, Place)> {
+pub(super) fn member_endpoint(
+    stock: &ClusterObjects,
+    pod: &Pod,
+    now: Timestamp,
+) -> Option<(MemberName, MemberEndpoint)> {
     if has_ended(pod) || is_ending(pod, now) {
         return None;
     }
@@ -173,61 +182,71 @@ pub(super) fn place(stock: &Stock, pod: &Pod, now: Timestamp) -> Option<(Name, P
     let host = names::member_host(&name.0, &namespace);
     Some((
         name,
-        Place {
+        MemberEndpoint {
             address,
             port: names::ETCD_CLIENT_PORT,
             host,
-            is_open: way_to(pod) == Scheme::Http,
+            plaintext: operator_scheme(pod) == Scheme::Http,
         },
     ))
 }
 
-async fn one(
-    name: Name,
-    place: Place,
+async fn probe_member(
+    name: MemberName,
+    place: MemberEndpoint,
     credentials: Option<&Credentials>,
-) -> (Name, Voice, Option<Line>) {
-    let line = match Line::open(&place, credentials, ANSWER_LIMIT).await {
+) -> (MemberName, MemberProbe, Option<MemberClient>) {
+    let line = match MemberClient::open(&place, credentials, PROBE_TIMEOUT).await {
         Ok(line) => line,
         Err(error) => {
-            return (name, Voice { silence: Some(reason(&error)), ..Voice::default() }, None);
+            return (
+                name,
+                MemberProbe { silence: Some(reason(&error)), ..MemberProbe::default() },
+                None,
+            );
         }
     };
-    let (standing, agrees) = futures::join!(line.status(), line.agrees());
+    let (standing, agrees) = futures::join!(line.status(), line.linearizable_read());
     let silence = standing.as_ref().err().or(agrees.as_ref().err()).map(reason);
-    let voice = Voice { standing: standing.ok(), agrees: agrees.is_ok(), silence };
+    let voice = MemberProbe { standing: standing.ok(), agrees: agrees.is_ok(), silence };
     (name, voice, Some(line))
 }
 
 fn reason(error: &EtcdError) -> String {
-    let words = error.words().map_or_else(|| error.to_string(), ToOwned::to_owned);
-    words.chars().take(MOST_OF_A_REASON).collect()
+    let words = error.server_message().map_or_else(|| error.to_string(), ToOwned::to_owned);
+    words.chars().take(MAX_ERROR_LENGTH).collect()
 }
 
 /// Who is asked for everybody: one that agrees with a quorum, the leader if it is one of them.
-fn spokesman(heard: &Heard) -> Option<(Name, u64)> {
+fn pick_queried_member(heard: &EtcdProbe) -> Option<(MemberName, u64)> {
     let mut agreeing =
         heard.voices.iter().filter(|(_, it)| it.agrees).filter_map(|(name, voice)| {
             let standing = voice.standing.as_ref()?;
             (!standing.is_learner).then_some((name, standing))
         });
     let first = agreeing.next()?;
-    let leads = |it: &(&Name, &crate::api::etcd_says::Standing)| it.1.leader == it.1.member;
+    let leads =
+        |it: &(&MemberName, &crate::api::etcd_types::EndpointStatus)| it.1.leader == it.1.member;
     let chosen = if leads(&first) { first } else { agreeing.find(leads).unwrap_or(first) };
     Some((chosen.0.clone(), chosen.1.leader))
 }
 
 /// What they agree on. The spokesman has read with a quorum just before on the same line, so its list is at
 /// least as new as that.
-async fn council(heard: &Heard, lines: &Lines, name: Name, leader: u64) -> Reading<Council> {
+async fn read_quorum_view(
+    heard: &EtcdProbe,
+    lines: &MemberClients,
+    name: MemberName,
+    leader: u64,
+) -> Reading<QuorumView> {
     let (Some(line), Some(standing)) = (lines.to(&name), heard.standing(&name)) else {
         return Reading::Unknown;
     };
-    let (agreed, alarms) = futures::join!(line.agrees(), line.alarms());
+    let (agreed, alarms) = futures::join!(line.linearizable_read(), line.alarms());
     // After the read, not beside it: the list must not be older than what was agreed on.
     let listed = line.members().await;
     match (agreed, alarms, listed) {
-        (Ok(revision), Ok(alarms), Ok(list)) => Reading::Known(Council {
+        (Ok(revision), Ok(alarms), Ok(list)) => Reading::Known(QuorumView {
             spokesman: name,
             cluster: standing.cluster,
             leader,

@@ -4,74 +4,74 @@
 //! most in a pass, and each says here what must hold before it and why a crash in it does no harm.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
-pub mod deeds;
+pub mod names;
 
 use serde::{Deserialize, Serialize};
 
-use super::doors::Scheme;
-use super::seen::upkeep::{Alarm, Revision};
-use super::seen::{ClusterId, MemberId, Name};
-use crate::api::told::Told;
+use super::state::defragmentation::{Alarm, Revision};
+use super::state::{ClusterId, MemberId, MemberName};
+use super::transport::Scheme;
+use crate::api::start_mode::StartMode;
 
 /// What to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// What can be done at any time.
-    pub chores: Vec<Chore>,
+    pub tasks: Vec<Task>,
     /// What changes who the members are.
     pub step: Step,
     /// Which rule spoke.
-    pub because: Because,
+    pub reason: Reason,
 }
 
 /// Something that is safe at any time and safe to repeat.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Chore {
+pub enum Task {
     /// Write down who founds the cluster: once, and again only after those before were cleared away.
-    RecordFounders(Vec<Name>),
+    RecordBootstrapMembers(Vec<MemberName>),
     /// Write down that the founders are given up. There is no way back. Nobody can have written to them:
     /// only a cluster that was written down as formed is given a Secret for clients.
-    RecordAbandoned,
+    AbortBootstrap,
     /// Clear away a founder that was given up, with its pod and its volume.
-    Scrap(Name),
+    DeleteBootstrapMember(MemberName),
     /// Write down that founders are let go, once. From then on a founder without an EtcdMember is one
     /// that was deleted, and not one that was never made.
-    RecordBegun,
+    RecordBootstrapStarted,
     /// Write down which cluster was founded, once.
-    RecordFormed(ClusterId),
+    RecordClusterId(ClusterId),
     /// Make the EtcdMember of a founder.
-    MakeFounder(Name),
+    CreateBootstrapMember(MemberName),
     /// Make the EtcdMember anew that belongs to a volume, as one that had a pod before.
-    Adopt(Name),
+    AdoptVolume(MemberName),
     /// Make a member's pod; what may found or join waits until it was written down.
-    MakePod {
+    CreatePod {
         /// Whose.
-        member: Name,
+        member: MemberName,
         /// What its agent is told.
-        told: Told,
+        start_mode: StartMode,
         /// What it is made of.
         #[serde(default)]
-        of: MadeOf,
+        template: PodTemplate,
     },
     /// Write down a member's first pod. No etcd runs in a pod that was not: whoever comes after a
     /// crash knows that this member may have been somebody.
-    RecordPod(Name),
+    MarkStarted(MemberName),
     /// Let a pod go that was written down.
-    LetGo(Name),
+    RemoveSchedulingGate(MemberName),
     /// Delete a pod in which nothing runs, so that another can be made.
-    ClearPod(Name),
+    DeleteInactivePod(MemberName),
     /// Delete the pod of a member that shall sleep. Its volume stays.
-    Sleep(Name),
+    Hibernate(MemberName),
 }
 
 /// What a pod is made of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum MadeOf {
+pub enum PodTemplate {
     /// What is wanted.
     #[default]
-    Wanted,
+    Desired,
     /// What others run with, because nobody has shown yet that what is wanted works.
-    Before,
+    Previous,
 }
 
 /// One change, or none.
@@ -81,40 +81,40 @@ pub enum Step {
     Wait,
     /// Make the EtcdMember of somebody who joins. Before etcd hears of them, so that a crash leaves an
     /// intention and never a stranger in etcd's list.
-    MakeJoiner(Name),
+    CreateMember(MemberName),
     /// Let etcd know of a joiner, who only listens. Before: every voter is well and nobody else is on
     /// the way. Again it is refused, because the peer URL is taken; the list shows it then.
-    AddLearner(Name),
+    AddLearner(MemberName),
     /// Let a listener vote. Before: it answers, and is near enough. Again it is refused.
-    Promote(MemberId),
+    PromoteLearner(MemberId),
     /// Write down that a member goes. It can never be taken back, so a crash loses no intention.
-    Retire(Name),
+    MarkForRemoval(MemberName),
     /// Let another lead. Before: they are well. Again it changes nothing.
     MoveLeader(MemberId),
     /// Strike a member from etcd's list, by its ID: a name could be another's by now. Before: the rest
     /// can agree without it.
-    Remove(MemberId),
+    RemoveMember(MemberId),
     /// Delete the pod of a member that runs as it was made once; it comes back on its volume, as it is made now.
     /// Before: every other voter is well, or it is down itself. Again it does the same.
-    Restart(Name),
+    RecreatePod(MemberName),
     /// Write down that what the spec asks for is taken back, because this member does not start with it, and what members
     /// are made of instead. It holds until the spec changes; again it writes the same. It needs no quorum: it changes nobody,
     /// and may be the only way to one.
-    TakeBack(Name),
+    RollBack(MemberName),
     /// Write entries to etcd's log that change nothing, until members make snapshots that lie beyond what an older
     /// release wrote. Before: every voter is well. Again it writes more of them.
-    FillLog,
+    AdvanceRaftLog,
     /// Tell etcd to bring its data down to the minor version before, so that members of it can come in. Before: every voter
     /// is well, and all run the same. Again it is refused; members say then that it was told.
-    AllowDowngrade,
+    EnableDowngrade,
     /// Tell etcd that it shall not go down any more. Again it changes nothing, or is refused.
-    ForbidDowngrade,
+    CancelDowngrade,
     /// Let the others call a member in this way: it is written down, then etcd's list is changed. Before: every voter is well, it
     /// votes itself, and every pod has what it needs to call so. Again it changes nothing.
-    Readdress(Name, Scheme),
+    UpdatePeerUrl(MemberName, Scheme),
     /// Make everybody known to etcd who must be: root, the operator, the applications. Before: every voter is well. What is there
     /// is left as it is, but for root's password.
-    MakeUsers,
+    EnsureUsers,
     /// Let etcd ask for users. Before: the operator was seen among them, with every right. Again it changes nothing.
     EnableAuth,
     /// Let etcd ask for no users any more. Again it changes nothing.
@@ -125,212 +125,212 @@ pub enum Step {
     /// Let a member rewrite its file, which gives free space back; it answers nobody meanwhile. It is written down before, with how long
     /// that may take. Before: every voter is well, nobody listens, and it does not lead if there is another who can. Again it does
     /// the same, twice at the most.
-    Defragment(Name),
+    Defragment(MemberName),
     /// Write down that every file had its turn.
-    EndUpkeep,
+    FinishDefragmentation,
     /// End an alarm. Before: what it was raised for is over. Again it changes nothing.
-    Disarm(Alarm),
+    DisarmAlarm(Alarm),
     /// Delete the pod of a member that etcd does not know any more.
-    DeletePod(Name),
+    DeletePod(MemberName),
     /// Delete what is left of a member that has no pod any more: its EtcdMember, and its volume if the
     /// user wants that.
-    Forget(Name),
+    DeleteMember(MemberName),
 }
 
 /// Which rule spoke. The same word is in logs, metrics, Events and conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Because {
+pub enum Reason {
     /// The user wants everything left alone.
     Paused,
     /// The founders are being made.
-    Founding,
+    CreatingMembers,
     /// The founders have yet to find each other.
-    Forming,
+    Bootstrapping,
     /// The founders cannot become a cluster any more, and others take their place.
-    FoundersLost,
+    BootstrapFailed,
     /// There are volumes of another cluster that had this name: a person is needed.
-    VolumesRetained,
+    RetainedVolumesExist,
     /// Another cluster that had this name is not gone yet.
-    PredecessorThere,
+    PreviousClusterTerminating,
     /// The user wants nothing to run.
-    Asleep,
+    Hibernated,
     /// etcd does not answer with a quorum, or nobody could ask it.
     QuorumLost,
     /// Another cluster than the one that was founded answers: a person is needed.
-    ForeignCluster,
+    ClusterIdMismatch,
     /// etcd lists somebody who is none of ours: a person is needed.
-    ForeignMember,
+    UnknownMember,
     /// A member goes.
-    Leaving,
+    RemovingMember,
     /// A member goes, and the others cannot do without it yet.
-    LeavingBlocked,
+    RemovalBlocked,
     /// A member comes.
-    Joining,
+    AddingMember,
     /// A member that comes has not come for too long.
-    JoinFailed,
+    LearnerFailed,
     /// A member has lost its data, or has been unwell for too long.
-    MemberLost,
+    ReplacingMember,
     /// A member has lost its data, and the others cannot do without it.
-    MemberLostBlocked,
+    ReplacementBlocked,
     /// Members are made anew, one after the other, because they should be different.
-    Rolling,
+    RollingUpdate,
     /// Members should be made anew, and it would not be safe now.
-    RollingBlocked,
+    RollingUpdateBlocked,
     /// Members should be different, and the first that was made so does not start.
-    ChangeFails,
+    UpdateFailed,
     /// What the spec asks for was taken back, because a member did not start with it: a person is needed.
-    TakenBack,
+    RolledBack,
     /// How members or clients call members is changed.
-    Switching,
+    TlsTransition,
     /// Whether etcd asks for users is changed, or whom it knows.
-    ChangingAuth,
+    ConfiguringAuth,
     /// etcd shall ask for users, and root's password is not there: a person is needed.
-    AuthBlocked,
+    RootPasswordMissing,
     /// All members run a new release, and their data is not of its form yet.
-    Settling,
+    PreparingVersionChange,
     /// There is no way from the release that runs to the one that is asked for: a person is needed.
-    Unreachable,
+    NoUpgradePath,
     /// There are fewer members than are wanted.
-    TooFew,
+    ScalingUp,
     /// There are more members than are wanted.
-    TooMany,
+    ScalingDown,
     /// Files are rewritten, one after the other, to give back what is free in them.
     Defragmenting,
     /// A file has reached its quota, and room is being made.
     NoSpace,
     /// A file has reached its quota, and there is no room to be made: a person is needed.
-    NoSpaceStays,
+    NoSpaceUnresolved,
     /// Members have different data; most have the same, and the others are replaced.
-    DataDiffers,
+    CorruptMember,
     /// Members have different data, and nobody knows which is right: a person is needed.
-    DataDiffersBlocked,
+    CorruptionUnresolved,
     /// A voter is unwell, and has time to come back.
-    MemberUnwell,
+    MemberUnhealthy,
     /// Everything is as it is wanted.
-    Well,
+    Healthy,
 }
 
-impl Because {
+impl Reason {
     /// The one word for it in logs, metrics, Events and conditions.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Paused => "Paused",
-            Self::Founding => "Founding",
-            Self::Forming => "Forming",
-            Self::FoundersLost => "FoundersLost",
-            Self::VolumesRetained => "VolumesRetained",
-            Self::PredecessorThere => "PredecessorThere",
-            Self::Asleep => "Asleep",
+            Self::CreatingMembers => "CreatingMembers",
+            Self::Bootstrapping => "Bootstrapping",
+            Self::BootstrapFailed => "BootstrapFailed",
+            Self::RetainedVolumesExist => "RetainedVolumesExist",
+            Self::PreviousClusterTerminating => "PreviousClusterTerminating",
+            Self::Hibernated => "Hibernated",
             Self::QuorumLost => "QuorumLost",
-            Self::ForeignCluster => "ForeignCluster",
-            Self::ForeignMember => "ForeignMember",
-            Self::Leaving => "Leaving",
-            Self::LeavingBlocked => "LeavingBlocked",
-            Self::Joining => "Joining",
-            Self::JoinFailed => "JoinFailed",
-            Self::MemberLost => "MemberLost",
-            Self::MemberLostBlocked => "MemberLostBlocked",
-            Self::Rolling => "Rolling",
-            Self::RollingBlocked => "RollingBlocked",
-            Self::ChangeFails => "ChangeFails",
-            Self::TakenBack => "TakenBack",
-            Self::Switching => "SwitchingTLS",
-            Self::ChangingAuth => "ChangingAuth",
-            Self::AuthBlocked => "AuthBlocked",
-            Self::Settling => "Settling",
-            Self::Unreachable => "VersionUnreachable",
-            Self::TooFew => "TooFew",
-            Self::TooMany => "TooMany",
+            Self::ClusterIdMismatch => "ClusterIDMismatch",
+            Self::UnknownMember => "UnknownMember",
+            Self::RemovingMember => "RemovingMember",
+            Self::RemovalBlocked => "RemovalBlocked",
+            Self::AddingMember => "AddingMember",
+            Self::LearnerFailed => "LearnerFailed",
+            Self::ReplacingMember => "ReplacingMember",
+            Self::ReplacementBlocked => "ReplacementBlocked",
+            Self::RollingUpdate => "RollingUpdate",
+            Self::RollingUpdateBlocked => "RollingUpdateBlocked",
+            Self::UpdateFailed => "UpdateFailed",
+            Self::RolledBack => "RolledBack",
+            Self::TlsTransition => "TLSTransition",
+            Self::ConfiguringAuth => "ConfiguringAuth",
+            Self::RootPasswordMissing => "RootPasswordMissing",
+            Self::PreparingVersionChange => "PreparingVersionChange",
+            Self::NoUpgradePath => "NoUpgradePath",
+            Self::ScalingUp => "ScalingUp",
+            Self::ScalingDown => "ScalingDown",
             Self::Defragmenting => "Defragmenting",
             Self::NoSpace => "NoSpace",
-            Self::NoSpaceStays => "NoSpaceStays",
-            Self::DataDiffers => "DataDiffers",
-            Self::DataDiffersBlocked => "DataDiffersBlocked",
-            Self::MemberUnwell => "MemberUnwell",
-            Self::Well => "Well",
+            Self::NoSpaceUnresolved => "NoSpaceUnresolved",
+            Self::CorruptMember => "CorruptMember",
+            Self::CorruptionUnresolved => "CorruptionUnresolved",
+            Self::MemberUnhealthy => "MemberUnhealthy",
+            Self::Healthy => "Healthy",
         }
     }
 
     /// Whether it is nothing that anybody hoped for.
     #[must_use]
-    pub const fn is_trouble(self) -> bool {
+    pub const fn is_warning(self) -> bool {
         match self {
-            Self::FoundersLost
-            | Self::VolumesRetained
+            Self::BootstrapFailed
+            | Self::RetainedVolumesExist
             | Self::QuorumLost
-            | Self::ForeignCluster
-            | Self::ForeignMember
-            | Self::LeavingBlocked
-            | Self::JoinFailed
-            | Self::MemberLost
-            | Self::MemberLostBlocked
-            | Self::RollingBlocked
-            | Self::ChangeFails
-            | Self::TakenBack
-            | Self::Unreachable
-            | Self::AuthBlocked
+            | Self::ClusterIdMismatch
+            | Self::UnknownMember
+            | Self::RemovalBlocked
+            | Self::LearnerFailed
+            | Self::ReplacingMember
+            | Self::ReplacementBlocked
+            | Self::RollingUpdateBlocked
+            | Self::UpdateFailed
+            | Self::RolledBack
+            | Self::NoUpgradePath
+            | Self::RootPasswordMissing
             | Self::NoSpace
-            | Self::NoSpaceStays
-            | Self::DataDiffers
-            | Self::DataDiffersBlocked
-            | Self::MemberUnwell => true,
+            | Self::NoSpaceUnresolved
+            | Self::CorruptMember
+            | Self::CorruptionUnresolved
+            | Self::MemberUnhealthy => true,
             Self::Paused
-            | Self::PredecessorThere
-            | Self::Asleep
-            | Self::Founding
-            | Self::Forming
-            | Self::Leaving
-            | Self::Joining
-            | Self::Rolling
-            | Self::Switching
-            | Self::ChangingAuth
-            | Self::Settling
+            | Self::PreviousClusterTerminating
+            | Self::Hibernated
+            | Self::CreatingMembers
+            | Self::Bootstrapping
+            | Self::RemovingMember
+            | Self::AddingMember
+            | Self::RollingUpdate
+            | Self::TlsTransition
+            | Self::ConfiguringAuth
+            | Self::PreparingVersionChange
             | Self::Defragmenting
-            | Self::TooFew
-            | Self::TooMany
-            | Self::Well => false,
+            | Self::ScalingUp
+            | Self::ScalingDown
+            | Self::Healthy => false,
         }
     }
 
     /// Whether nothing goes on until a person does something.
     #[must_use]
-    pub const fn needs_a_person(self) -> bool {
+    pub const fn needs_user(self) -> bool {
         match self {
-            Self::VolumesRetained
-            | Self::ForeignCluster
-            | Self::ForeignMember
-            | Self::TakenBack
-            | Self::AuthBlocked
-            | Self::NoSpaceStays
-            | Self::DataDiffersBlocked
-            | Self::Unreachable => true,
+            Self::RetainedVolumesExist
+            | Self::ClusterIdMismatch
+            | Self::UnknownMember
+            | Self::RolledBack
+            | Self::RootPasswordMissing
+            | Self::NoSpaceUnresolved
+            | Self::CorruptionUnresolved
+            | Self::NoUpgradePath => true,
             Self::Paused
-            | Self::PredecessorThere
-            | Self::Asleep
-            | Self::FoundersLost
-            | Self::Founding
-            | Self::Forming
+            | Self::PreviousClusterTerminating
+            | Self::Hibernated
+            | Self::BootstrapFailed
+            | Self::CreatingMembers
+            | Self::Bootstrapping
             | Self::QuorumLost
-            | Self::Leaving
-            | Self::LeavingBlocked
-            | Self::Joining
-            | Self::JoinFailed
-            | Self::MemberLost
-            | Self::MemberLostBlocked
-            | Self::Rolling
-            | Self::RollingBlocked
-            | Self::ChangeFails
-            | Self::Switching
-            | Self::ChangingAuth
-            | Self::Settling
+            | Self::RemovingMember
+            | Self::RemovalBlocked
+            | Self::AddingMember
+            | Self::LearnerFailed
+            | Self::ReplacingMember
+            | Self::ReplacementBlocked
+            | Self::RollingUpdate
+            | Self::RollingUpdateBlocked
+            | Self::UpdateFailed
+            | Self::TlsTransition
+            | Self::ConfiguringAuth
+            | Self::PreparingVersionChange
             | Self::Defragmenting
             | Self::NoSpace
-            | Self::DataDiffers
-            | Self::TooFew
-            | Self::TooMany
-            | Self::MemberUnwell
-            | Self::Well => false,
+            | Self::CorruptMember
+            | Self::ScalingUp
+            | Self::ScalingDown
+            | Self::MemberUnhealthy
+            | Self::Healthy => false,
         }
     }
 }

@@ -1,65 +1,64 @@
-//! The objects of a cluster, as they should be.
+//! Renders the objects of a cluster as they should be. Pure: the same input gives the same object, so
+//! that applying it again changes nothing.
 //!
 //! ```text
 //!   Blueprint --+--> metadata   labels, owners, names and URLs
-//!               +--> around     Services, the disruption budget
-//!               +--> member     the EtcdMember and its volume
-//!               +--> pod        the pod: volumes, containers <-- flags <-- tune
+//!               +--> service    Services
+//!               +--> pdb        the PodDisruptionBudget
+//!               +--> member     the EtcdMember and its PVC
+//!               +--> pod        the pod: volumes, containers <-- flags <-- options
 //! ```
-//!
-//! Comes in: a cluster that passed the checks, and who its members are. Goes out: whole objects.
-//! May touch: `api`, and Kubernetes' own types. Pure: the same words make the same object, so that
-//! whoever applies it again changes nothing.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
-mod around;
+mod affinity;
 mod container;
 mod flags;
 mod member;
 pub(crate) mod metadata;
-mod place;
+pub(crate) mod options;
+mod pdb;
 mod pod;
 mod quantity;
-pub(crate) mod tune;
+mod service;
 mod volumes;
 
 #[cfg(test)]
 pub(crate) mod tests;
 
-use crate::api::etcd_cluster::checked::EtcdCluster;
+use crate::api::etcd_cluster::validated::EtcdCluster;
 use crate::api::etcd_version::Minor;
-use crate::etcd_cluster::doors::found::Doors;
-use tune::Found;
+use crate::etcd_cluster::transport::observed::Transport;
+use options::Measured;
 
 pub(crate) use flags::Peer;
 
-/// What everything of a cluster is made from.
+/// What all objects of a cluster are rendered from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Blueprint<'a> {
     /// The cluster's name.
     pub(crate) name: &'a str,
-    /// Where it is.
+    /// The cluster's namespace.
     pub(crate) namespace: &'a str,
     /// The uid of its EtcdCluster.
     pub(crate) uid: &'a str,
-    /// What it should be.
+    /// The validated spec.
     pub(crate) spec: &'a EtcdCluster,
-    /// How its members are reached, where that is not yet or no longer what the spec says.
-    pub(crate) doors: Option<&'a Doors>,
-    /// What was found where members run, and is chosen by.
-    pub(crate) found: Found,
-    /// Whether members ask each other for the name of the cluster: others than its own authority sign for them.
-    pub(crate) named: bool,
-    /// The image that has this very program.
+    /// The schemes in use while they differ from the spec.
+    pub(crate) transport: Option<&'a Transport>,
+    /// What was measured where members run; options are derived from it.
+    pub(crate) measured: Measured,
+    /// Whether peer certificates must carry the cluster's name, because an external CA issues them.
+    pub(crate) requires_cluster_name: bool,
+    /// The image that contains this binary.
     pub(crate) agent_image: &'a str,
-    /// When that image is pulled; Kubernetes' own rule if nothing is said.
+    /// The pull policy of that image; Kubernetes' default if unset.
     pub(crate) agent_pull_policy: Option<&'a str>,
 }
 
-/// What this release cannot make. Admission refuses it, too; but an object may be older than that.
+/// What this release cannot render. Admission denies it, too; but an object may be older than that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum NotInThisRelease {
-    /// A minor version whose flags nobody has looked at.
-    #[error("spec.version: etcd {0} is not in this release")]
-    Version(Minor),
+pub(crate) enum RenderError {
+    /// A minor version whose flags are not known to this release.
+    #[error("spec.version: etcd {0} is not supported in this release")]
+    UnsupportedVersion(Minor),
 }

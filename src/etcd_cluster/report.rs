@@ -1,27 +1,25 @@
-//! Tells: writes the status of a cluster and of its members, and only what differs.
-//! Comes in: a status. Goes out: writes. May touch: `ports`. The whole status is applied each time, so nothing that
-//! was once said stays by itself.
+//! Writes the status of a cluster and of its members by server-side apply, and only if it changed.
+//! The whole status is applied each time, so that a field that is no longer reported disappears.
 
 use serde_json::{Value, json};
 
 use crate::api::etcd_cluster::v1::EtcdCluster;
 use crate::api::etcd_cluster::v1::status::EtcdClusterStatus;
 use crate::api::etcd_member::{EtcdMember, EtcdMemberStatus};
-use crate::ports::objects::{Kept, ObjectError, Objects};
+use crate::clients::objects::{NamespacedResource, ObjectError, Objects};
 use kube::ResourceExt;
 
-/// The status of a cluster with something written down in it that is never decided twice. It lands on the
-/// object that was looked at, or nowhere.
-pub(super) fn with_record(cluster: &EtcdCluster, change: &Value) -> Value {
+/// The apply body that records fields in the status which are never decided twice. It carries uid and
+/// resourceVersion: it changes the object that was observed, or nothing.
+pub(super) fn with_recorded_fields(cluster: &EtcdCluster, fields: &Value) -> Value {
     let mut status = json!(cluster.status.clone().unwrap_or_default());
-    if let (Value::Object(status), Value::Object(change)) = (&mut status, change) {
-        status.extend(change.clone());
+    if let (Value::Object(status), Value::Object(fields)) = (&mut status, fields) {
+        status.extend(fields.clone());
     }
-    body(cluster, &status)
+    apply_body(cluster, &status)
 }
 
-/// What is applied.
-fn body<K: Kept>(object: &K, status: &Value) -> Value {
+fn apply_body<K: NamespacedResource>(object: &K, status: &Value) -> Value {
     json!({
         "apiVersion": K::api_version(&()),
         "kind": K::kind(&()),
@@ -35,34 +33,35 @@ fn body<K: Kept>(object: &K, status: &Value) -> Value {
     })
 }
 
-/// Reports on a cluster, if there is anything new.
-pub(super) async fn cluster(
+/// Writes the status of a cluster if it changed; returns whether it was written.
+pub(super) async fn write_cluster_status(
     objects: &Objects,
     cluster: &EtcdCluster,
     status: &EtcdClusterStatus,
 ) -> Result<bool, ObjectError> {
-    write(objects, cluster, &json!(cluster.status.clone().unwrap_or_default()), &json!(status))
-        .await
+    let before = json!(cluster.status.clone().unwrap_or_default());
+    apply_if_changed(objects, cluster, &before, &json!(status)).await
 }
 
-/// Reports on a member, if there is anything new.
-pub(super) async fn member(
+/// Writes the status of a member if it changed; returns whether it was written.
+pub(super) async fn write_member_status(
     objects: &Objects,
     member: &EtcdMember,
     status: &EtcdMemberStatus,
 ) -> Result<bool, ObjectError> {
-    write(objects, member, &json!(member.status.clone().unwrap_or_default()), &json!(status)).await
+    let before = json!(member.status.clone().unwrap_or_default());
+    apply_if_changed(objects, member, &before, &json!(status)).await
 }
 
-async fn write<K: Kept>(
+async fn apply_if_changed<K: NamespacedResource>(
     objects: &Objects,
     object: &K,
     before: &Value,
-    now: &Value,
+    status: &Value,
 ) -> Result<bool, ObjectError> {
-    if before == now {
+    if before == status {
         return Ok(false);
     }
     let (name, namespace) = (object.name_any(), object.namespace().unwrap_or_default());
-    objects.apply_status::<K>(&namespace, &name, &body(object, now)).await.map(|_| true)
+    objects.apply_status::<K>(&namespace, &name, &apply_body(object, status)).await.map(|_| true)
 }

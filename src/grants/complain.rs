@@ -6,8 +6,8 @@
 use super::memory::Who;
 use super::seen::{Bond, Seen, Thing, Which};
 use super::shelf::{Entry, Known};
-use crate::api::grants::Grants;
 use crate::api::names;
+use crate::api::namespace_access::NamespaceAccess;
 
 /// One pass speaks to no more objects; the next one goes on.
 pub(crate) const MOST_WORDS: usize = 50;
@@ -64,8 +64,12 @@ pub(crate) fn complain(seen: &Seen<'_>) -> (Vec<Word>, bool) {
 }
 
 /// What an object shall say; nothing, if it need not be spoken to.
-fn shall_say(way: Grants, bindings: &Known<'_, Bond>, entry: &Entry<Thing>) -> Option<Says> {
-    let lack = match bindings.get(&entry.namespace, names::GRANT) {
+fn shall_say(
+    way: NamespaceAccess,
+    bindings: &Known<'_, Bond>,
+    entry: &Entry<Thing>,
+) -> Option<Says> {
+    let lack = match bindings.get(&entry.namespace, names::NAMESPACE_ROLE_BINDING) {
         Some(binding) if binding.what.gives => {
             // The mark of another way or of another leader goes, too.
             return entry.what.marked.then_some(Says::Nothing);
@@ -74,9 +78,9 @@ fn shall_say(way: Grants, bindings: &Known<'_, Bond>, entry: &Entry<Thing>) -> O
         None => Lack::NoBinding,
     };
     match way {
-        Grants::Strict => Some(Says::NotGranted(lack)),
+        NamespaceAccess::Manual => Some(Says::NotGranted(lack)),
         // The binding comes; and without it there is no right to write to the object.
-        Grants::Auto => None,
+        NamespaceAccess::Auto => None,
     }
 }
 

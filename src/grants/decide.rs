@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use super::memory::Who;
 use super::seen::{Bond, Lives, Seen};
 use super::shelf::Entry;
-use crate::api::grants::Grants;
 use crate::api::names;
+use crate::api::namespace_access::NamespaceAccess;
 
 /// One pass takes no more; the next one goes on.
 pub(crate) const MOST_STEPS: usize = 20;
@@ -83,7 +83,7 @@ pub(crate) fn decide(seen: &Seen<'_>) -> Plan {
     let all_rest = seen.memory.rests(&Who::Everyone, seen.now);
     for namespace in seen.world.namespaces() {
         let lives = seen.world.lives(namespace);
-        let binding = bindings.get(namespace, names::GRANT);
+        let binding = bindings.get(namespace, names::NAMESPACE_ROLE_BINDING);
         if let Some(entry) = binding
             && is_in_the_way(lives, entry.what)
         {
@@ -104,10 +104,14 @@ pub(crate) fn decide(seen: &Seen<'_>) -> Plan {
 }
 
 /// What to do in one namespace.
-fn judge(way: Grants, lives: Lives, binding: Option<&Entry<Bond>>) -> Option<(Act, Because)> {
+fn judge(
+    way: NamespaceAccess,
+    lives: Lives,
+    binding: Option<&Entry<Bond>>,
+) -> Option<(Act, Because)> {
     match way {
-        Grants::Strict => return None,
-        Grants::Auto => {}
+        NamespaceAccess::Manual => return None,
+        NamespaceAccess::Auto => {}
     }
     let Some(entry) = binding else {
         return match lives {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::complain::Says;
-use crate::api::moment::Moment;
+use crate::api::monotonic::MonotonicTime;
 
 /// The first rest; each further one is twice as long.
 const SHORTEST: Duration = Duration::from_secs(1);
@@ -45,7 +45,7 @@ pub(crate) enum Outcome {
 
 #[derive(Clone, Copy, Debug)]
 struct Rest {
-    until: Moment,
+    until: MonotonicTime,
     tries: u32,
 }
 
@@ -68,12 +68,12 @@ pub(crate) struct Memory {
 
 impl Memory {
     /// Whether someone is to be left alone at `now`.
-    pub(crate) fn rests(&self, who: &Who, now: Moment) -> bool {
+    pub(crate) fn rests(&self, who: &Who, now: MonotonicTime) -> bool {
         self.rests.get(who).is_some_and(|rest| now < rest.until)
     }
 
     /// Notes how a step about `who` ended.
-    pub(crate) fn settle(&mut self, who: Who, outcome: Outcome, now: Moment) {
+    pub(crate) fn settle(&mut self, who: Who, outcome: Outcome, now: MonotonicTime) {
         match outcome {
             Outcome::Done => {
                 self.rests.remove(&who);
@@ -92,7 +92,7 @@ impl Memory {
         }
     }
 
-    fn tire(&mut self, who: Who, now: Moment) {
+    fn tire(&mut self, who: Who, now: MonotonicTime) {
         let tries = self.rests.get(&who).map_or(0, |rest| rest.tries);
         let pause = SHORTEST.saturating_mul(2_u32.saturating_pow(tries)).min(LONGEST);
         let pause = match who {
@@ -104,7 +104,7 @@ impl Memory {
     }
 
     /// When the next one has rested enough.
-    pub(crate) fn wakes(&self, now: Moment) -> Option<Moment> {
+    pub(crate) fn wakes(&self, now: MonotonicTime) -> Option<MonotonicTime> {
         self.rests.values().map(|rest| rest.until).filter(|until| now < *until).min()
     }
 
@@ -119,7 +119,7 @@ impl Memory {
     }
 
     /// Forgets objects that are gone, and those who have rested for long without being tried again.
-    pub(crate) fn forget(&mut self, alive: &BTreeSet<&str>, now: Moment) {
+    pub(crate) fn forget(&mut self, alive: &BTreeSet<&str>, now: MonotonicTime) {
         self.told.retain(|uid, _| alive.contains(uid.as_str()));
         self.rests.retain(|_, rest| now < rest.until.plus(LONGEST));
     }
@@ -129,8 +129,8 @@ impl Memory {
 mod tests {
     use super::*;
 
-    fn at(seconds: u64) -> Moment {
-        Moment::new(Duration::from_secs(seconds))
+    fn at(seconds: u64) -> MonotonicTime {
+        MonotonicTime::new(Duration::from_secs(seconds))
     }
 
     fn here() -> Who {

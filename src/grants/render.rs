@@ -29,7 +29,7 @@ pub(crate) fn binding(namespace: &str, operator: &str) -> RoleBinding {
     let owned = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
     RoleBinding {
         metadata: ObjectMeta {
-            name: Some(names::GRANT.to_owned()),
+            name: Some(names::NAMESPACE_ROLE_BINDING.to_owned()),
             namespace: Some(namespace.to_owned()),
             labels: Some(labels.into_iter().map(owned).collect::<BTreeMap<_, _>>()),
             ..ObjectMeta::default()
@@ -124,7 +124,8 @@ fn standing<'a>(object: &'a DynamicObject, wanted: &Value) -> Option<&'a Value> 
 }
 
 fn message(lack: Lack, namespace: &str, operator: &str) -> String {
-    let (grant, role, account) = (names::GRANT, names::NAMESPACE_ROLE, names::OPERATOR);
+    let (grant, role, account) =
+        (names::NAMESPACE_ROLE_BINDING, names::NAMESPACE_ROLE, names::OPERATOR);
     let command = format!(
         "kubectl -n {namespace} create rolebinding {grant} --clusterrole={role} \
          --serviceaccount={operator}:{account}"

@@ -12,10 +12,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::memory::Memory;
 use super::shelf::{Change, Entry, Known, Shelf};
-use crate::api::grants::Grants;
 use crate::api::kinds::{self, Kind};
-use crate::api::moment::Moment;
+use crate::api::monotonic::MonotonicTime;
 use crate::api::names;
+use crate::api::namespace_access::NamespaceAccess;
 
 /// A kind of ours, known by its name.
 #[derive(Clone, Copy)]
@@ -70,10 +70,10 @@ pub(crate) enum Lives {
 /// Everything that a decision needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen<'a> {
-    pub(crate) way: Grants,
+    pub(crate) way: NamespaceAccess,
     pub(crate) world: &'a World,
     pub(crate) memory: &'a Memory,
-    pub(crate) now: Moment,
+    pub(crate) now: MonotonicTime,
 }
 
 impl PartialEq for Which {
@@ -194,7 +194,7 @@ fn entry<T>(metadata: &ObjectMeta, what: T) -> Entry<T> {
 /// Whether the status has fields that this wing applied: the API server keeps the books.
 pub(crate) fn is_marked(metadata: &ObjectMeta) -> bool {
     let managers = metadata.managed_fields.as_deref().unwrap_or_default();
-    managers.iter().any(|it| it.manager.as_deref() == Some(names::GRANTS_FIELD_MANAGER))
+    managers.iter().any(|it| it.manager.as_deref() == Some(names::NAMESPACE_ACCESS_FIELD_MANAGER))
 }
 
 fn is_our_role(role: &RoleRef) -> bool {

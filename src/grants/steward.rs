@@ -1,6 +1,6 @@
 //! The corridor of the rights: listen, decide, do, tell, and again when something happens.
 //! Comes in: a client, the mandate, who binds. Goes out: bindings, conditions, words.
-//! May touch: `ports`, `telemetry`. It chooses nothing itself. It may be ended at any moment: each
+//! May touch: `clients`, `telemetry`. It chooses nothing itself. It may be ended at any moment: each
 //! step is one write, and the next leader looks anew.
 
 mod act;
@@ -18,10 +18,10 @@ use super::complain::complain;
 use super::decide::decide;
 use super::memory::{Memory, Outcome};
 use super::seen::{Seen, World};
-use crate::api::grants::Grants;
-use crate::ports::clock::Clock;
-use crate::ports::grants::GrantsPort;
-use crate::ports::mandate::Mandate;
+use crate::api::namespace_access::NamespaceAccess;
+use crate::clients::clock::Clock;
+use crate::clients::leader_guard::LeaderGuard;
+use crate::clients::rbac::RbacClient;
 use crate::telemetry::Metrics;
 use listen::{Heard, Listening, listen};
 use tell::Said;
@@ -39,18 +39,18 @@ const MOST_UNKNOWN: usize = 3;
 /// leads. Whoever starts it ends it when the lead is lost.
 pub(crate) struct Steward {
     pub(crate) client: Client,
-    pub(crate) mandate: Mandate,
+    pub(crate) mandate: LeaderGuard,
     /// The namespace of the operator's own account.
     pub(crate) namespace: String,
-    pub(crate) way: Grants,
+    pub(crate) way: NamespaceAccess,
     pub(crate) metrics: Metrics,
 }
 
 /// What changes from pass to pass, and what the passes need.
 struct Run {
-    port: GrantsPort,
+    port: RbacClient,
     operator: String,
-    way: Grants,
+    way: NamespaceAccess,
     metrics: Metrics,
     clock: Clock,
     world: World,
@@ -62,7 +62,7 @@ impl Steward {
     /// Goes on until it is dropped.
     pub(crate) async fn run(self) {
         let Self { client, mandate, namespace, way, metrics } = self;
-        let port = GrantsPort::new(client, mandate);
+        let port = RbacClient::new(client, mandate);
         let mut heard = listen(&port, &namespace);
         let mut run = Run {
             port,
@@ -118,7 +118,7 @@ impl Run {
         let plan = decide(&seen);
         let (words, more_words) = complain(&seen);
         if let Some(granted) = self.world.granted() {
-            self.metrics.grants.granted(granted);
+            self.metrics.namespace_access.granted(granted);
         }
         self.said.blocked(&plan.blocked);
         let mut unknown: usize = 0;

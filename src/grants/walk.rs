@@ -9,8 +9,8 @@ pub(super) mod cluster;
 mod leader;
 
 use super::complain::{Lack, Says};
-use crate::api::grants::Grants;
-use crate::api::walk::Dice;
+use crate::api::namespace_access::NamespaceAccess;
+use crate::api::test_rng::TestRng;
 use cluster::{Cluster, NAMESPACES, Owner};
 use leader::Leader;
 
@@ -35,9 +35,9 @@ struct Tally {
 struct Walk {
     cluster: Cluster,
     leader: Leader,
-    dice: Dice,
+    dice: TestRng,
     tally: Tally,
-    way: Grants,
+    way: NamespaceAccess,
 }
 
 impl Walk {
@@ -52,19 +52,19 @@ impl Walk {
 
     /// The adversary.
     fn hurt(&mut self) {
-        let namespace = NAMESPACES[self.dice.place(NAMESPACES.len())];
+        let namespace = NAMESPACES[self.dice.index(NAMESPACES.len())];
         let cluster = &mut self.cluster;
         match self.dice.below(60) {
-            0..6 => cluster.make(self.dice.place(5), namespace),
-            6..18 => cluster.end(self.dice.place(5), namespace),
+            0..6 => cluster.make(self.dice.index(5), namespace),
+            6..18 => cluster.end(self.dice.index(5), namespace),
             18 => cluster.bind(namespace, Owner::Administrator),
             19 => cluster.bind(namespace, Owner::Stranger),
             20 => cluster.meddle(namespace),
             21 | 22 => cluster.unbind(namespace),
-            23 => cluster.change(self.dice.place(5), namespace),
+            23 => cluster.change(self.dice.index(5), namespace),
             24..27 => {
                 self.tally.rebuilt += 1;
-                self.leader.break_a_watch(cluster, self.dice.place(6));
+                self.leader.break_a_watch(cluster, self.dice.index(6));
             }
             27 => {
                 self.tally.killed += 1;
@@ -80,19 +80,20 @@ impl Walk {
             let used = self.cluster.is_used(namespace);
             let owner = self.cluster.owner(namespace);
             let settled = match (self.way, used, owner) {
-                (Grants::Auto, true, None) | (Grants::Auto, false, Some(Owner::Operator)) => false,
-                (Grants::Auto | Grants::Strict, _, _) => true,
+                (NamespaceAccess::Auto, true, None)
+                | (NamespaceAccess::Auto, false, Some(Owner::Operator)) => false,
+                (NamespaceAccess::Auto | NamespaceAccess::Manual, _, _) => true,
             };
             assert!(settled, "seed {seed}: {namespace}: used {used}, bound by {owner:?}");
             assert!(self.cluster.is_intact(namespace), "seed {seed}: {namespace} was not repaired");
         }
         for (namespace, says, marked) in self.cluster.words() {
             let wanted = match (self.way, self.cluster.grants(namespace)) {
-                (_, true) | (Grants::Auto, false) => Says::Nothing,
-                (Grants::Strict, false) if self.cluster.owner(namespace).is_some() => {
+                (_, true) | (NamespaceAccess::Auto, false) => Says::Nothing,
+                (NamespaceAccess::Manual, false) if self.cluster.owner(namespace).is_some() => {
                     Says::NotGranted(Lack::OtherBinding)
                 }
-                (Grants::Strict, false) => Says::NotGranted(Lack::NoBinding),
+                (NamespaceAccess::Manual, false) => Says::NotGranted(Lack::NoBinding),
             };
             assert_eq!(says, wanted, "seed {seed}: {namespace}");
             assert_eq!(marked, wanted != Says::Nothing, "seed {seed}: {namespace}");
@@ -100,13 +101,13 @@ impl Walk {
     }
 }
 
-fn walk(seed: u64, way: Grants) -> Tally {
+fn walk(seed: u64, way: NamespaceAccess) -> Tally {
     let mut cluster = Cluster::default();
     let leader = Leader::begin(way, &cluster);
-    if way == Grants::Strict {
+    if way == NamespaceAccess::Manual {
         cluster.bind(NAMESPACES[0], Owner::Administrator);
     }
-    let (dice, tally) = (Dice::new(seed), Tally::default());
+    let (dice, tally) = (TestRng::new(seed), Tally::default());
     let mut walk = Walk { cluster, leader, dice, tally, way };
     for _ in 0..TROUBLE {
         walk.tick(true);
@@ -122,7 +123,7 @@ fn walk(seed: u64, way: Grants) -> Tally {
     assert_eq!(walk.cluster.writes, writes, "seed {seed}: something is written at rest");
     let planned = walk.leader.plans(&walk.cluster);
     assert_eq!(planned, 0, "seed {seed}: something is planned at rest");
-    if way == Grants::Strict {
+    if way == NamespaceAccess::Manual {
         let Tally { granted, repaired, withdrawn, .. } = &walk.tally;
         assert_eq!(
             (0, 0, 0),
@@ -133,7 +134,7 @@ fn walk(seed: u64, way: Grants) -> Tally {
     walk.tally
 }
 
-fn walk_all(seeds: u64, way: Grants) -> Tally {
+fn walk_all(seeds: u64, way: NamespaceAccess) -> Tally {
     let mut sum = Tally::default();
     for seed in 1..=seeds {
         let tally = walk(seed, way);
@@ -151,7 +152,7 @@ fn walk_all(seeds: u64, way: Grants) -> Tally {
 
 #[test]
 fn rights_follow_the_objects_and_are_never_taken_where_one_is() {
-    let sum = walk_all(60, Grants::Auto);
+    let sum = walk_all(60, NamespaceAccess::Auto);
     for (what, count, least) in [
         ("grants", sum.granted, 300),
         ("repairs", sum.repaired, 30),
@@ -166,6 +167,6 @@ fn rights_follow_the_objects_and_are_never_taken_where_one_is() {
 
 #[test]
 fn where_an_administrator_binds_objects_say_what_is_missing_and_nothing_is_bound() {
-    let sum = walk_all(60, Grants::Strict);
+    let sum = walk_all(60, NamespaceAccess::Manual);
     assert!(sum.spoken > 1000, "only {} words: the walk is too tame", sum.spoken);
 }

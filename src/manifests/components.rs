@@ -1,8 +1,6 @@
-//! What can be added to the base, or taken from it: one folder for each choice, and an overlay for
-//! those that do not want to combine them.
-//! Comes in: what was chosen about an installation. Goes out: files for kustomize.
-//! May touch: `api` and k8s-openapi types. Pure. Each part appends its own flag and touches its own
-//! objects, so that several of them go together.
+//! Kustomize components and overlays.
+//!
+//! Each component appends its own flag and patches its own objects, so that several can be combined.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 mod cert_manager;
@@ -14,8 +12,8 @@ mod strict;
 
 use serde_json::{Value, json};
 
-use super::kustomize::{Kustomization, PART, Patch, Target, WHOLE};
-use super::yaml::{self, Unwritable, document};
+use super::kustomize::{COMPONENT, KUSTOMIZATION, Kustomization, Patch, Target};
+use super::yaml::{self, YamlError, document};
 use super::{File, Install};
 use crate::api::names;
 
@@ -25,31 +23,31 @@ struct Component {
     /// What it is, for whoever opens the folder.
     note: &'static str,
     /// Whether it is an installation of its own together with the base.
-    stands_alone: bool,
+    has_overlay: bool,
     /// Other parts that it needs.
     needs: &'static [&'static str],
     /// Objects that it adds.
-    resources: Vec<Resources>,
+    resources: Vec<ResourceFile>,
     /// Objects that it changes.
-    changes: Vec<Change>,
+    patches: Vec<PatchFile>,
 }
 
 /// A file with objects.
-struct Resources {
+struct ResourceFile {
     file: &'static str,
     note: &'static str,
     documents: Vec<String>,
 }
 
 /// A file with one change, and the objects that it is made to.
-struct Change {
+struct PatchFile {
     file: &'static str,
     body: Value,
     targets: Vec<Target>,
 }
 
 /// Every part, and every overlay.
-pub(super) fn files(install: &Install) -> Result<Vec<File>, Unwritable> {
+pub(super) fn files(install: &Install) -> Result<Vec<File>, YamlError> {
     let namespace = install.namespace.as_str();
     let components = [
         certificate_files::component(),
@@ -61,59 +59,60 @@ pub(super) fn files(install: &Install) -> Result<Vec<File>, Unwritable> {
     ];
     let mut files = Vec::new();
     for component in components {
-        if component.stands_alone {
+        if component.has_overlay {
             files.push(overlay(&component)?);
         }
-        files.extend(written(component)?);
+        files.extend(render(component)?);
     }
     Ok(files)
 }
 
 /// The base and one part.
-fn overlay(component: &Component) -> Result<File, Unwritable> {
+fn overlay(component: &Component) -> Result<File, YamlError> {
     let kustomization = Kustomization {
-        meta: WHOLE,
+        meta: KUSTOMIZATION,
         resources: vec!["../../base".to_owned()],
         components: vec![format!("../../components/{}", component.name)],
         patches: Vec::new(),
     };
     Ok(File {
         path: format!("overlays/{}/kustomization.yaml", component.name),
-        text: yaml::noted(component.note, &[document(&kustomization)?]),
+        text: yaml::file_with_note(component.note, &[document(&kustomization)?]),
     })
 }
 
-fn written(component: Component) -> Result<Vec<File>, Unwritable> {
-    let Component { name, note, stands_alone: _, needs, resources, changes } = component;
+fn render(component: Component) -> Result<Vec<File>, YamlError> {
+    let Component { name, note, has_overlay: _, needs, resources, patches: patch_files } =
+        component;
     let path = |file: &str| format!("components/{name}/{file}");
     let mut files = Vec::new();
     let kustomization = Kustomization {
-        meta: PART,
+        meta: COMPONENT,
         resources: resources.iter().map(|it| it.file.to_owned()).collect(),
         components: needs.iter().map(|it| format!("../{it}")).collect(),
-        patches: changes.iter().flat_map(patches).collect(),
+        patches: patch_files.iter().flat_map(patches).collect(),
     };
     files.push(File {
         path: path("kustomization.yaml"),
-        text: yaml::noted(note, &[document(&kustomization)?]),
+        text: yaml::file_with_note(note, &[document(&kustomization)?]),
     });
-    for Resources { file, note, documents } in resources {
-        files.push(File { path: path(file), text: yaml::noted(note, &documents) });
+    for ResourceFile { file, note, documents } in resources {
+        files.push(File { path: path(file), text: yaml::file_with_note(note, &documents) });
     }
-    for Change { file, body, targets: _ } in changes {
+    for PatchFile { file, body, targets: _ } in patch_files {
         files.push(File { path: path(file), text: yaml::file(&[document(&body)?]) });
     }
     Ok(files)
 }
 
-fn patches(change: &Change) -> Vec<Patch> {
+fn patches(change: &PatchFile) -> Vec<Patch> {
     let patch = |target: &Target| Patch { path: change.file.to_owned(), target: target.clone() };
     change.targets.iter().map(patch).collect()
 }
 
 /// The operator's Deployment.
 fn deployment() -> Target {
-    Target::one("Deployment", names::OPERATOR)
+    Target::object("Deployment", names::OPERATOR)
 }
 
 /// Where the operator's container is in that.
@@ -125,12 +124,12 @@ fn flag(flag: &str) -> Value {
 }
 
 /// Takes objects away. kustomize wants a kind and a name here, and goes by the targets.
-fn removal(targets: Vec<Target>) -> Change {
+fn removal(targets: Vec<Target>) -> PatchFile {
     let body = json!({
         "$patch": "delete",
         "apiVersion": "v1",
         "kind": "Anything",
         "metadata": {"name": "anything"},
     });
-    Change { file: "remove.yaml", body, targets }
+    PatchFile { file: "remove.yaml", body, targets }
 }

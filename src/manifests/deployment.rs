@@ -1,6 +1,4 @@
-//! The operator's Deployment and its pod.
-//! Comes in: a namespace and an image. Goes out: a Deployment that the `restricted` pod security
-//! standard admits. May touch: `api::names` and k8s-openapi types. Pure.
+//! The operator's Deployment, admitted by the `restricted` pod security standard.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use k8s_openapi::api::apps::v1::{
@@ -15,7 +13,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use super::{Install, availability, labels};
+use super::{Install, disruption, labels};
 use crate::api::names;
 
 /// The leader, and one that takes over.
@@ -67,8 +65,8 @@ fn pod(install: &Install) -> PodSpec {
         // settings of ours.
         enable_service_links: Some(false),
         termination_grace_period_seconds: Some(TERMINATION_GRACE_SECONDS),
-        affinity: Some(availability::apart()),
-        topology_spread_constraints: Some(vec![availability::spread()]),
+        affinity: Some(disruption::anti_affinity()),
+        topology_spread_constraints: Some(vec![disruption::topology_spread()]),
         security_context: Some(PodSecurityContext {
             run_as_non_root: Some(true),
             run_as_user: Some(USER),

@@ -1,15 +1,13 @@
-//! The words of kustomize.
-//! Comes in: files and patches. Goes out: kustomizations as YAML.
-//! May touch: serde. Pure.
+//! Types of kustomization files.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use serde::Serialize;
 
 /// What a base or an overlay is.
-pub(super) const WHOLE: Meta =
+pub(super) const KUSTOMIZATION: Meta =
     Meta { api_version: "kustomize.config.k8s.io/v1beta1", kind: "Kustomization" };
 /// What can be added to a base together with others.
-pub(super) const PART: Meta =
+pub(super) const COMPONENT: Meta =
     Meta { api_version: "kustomize.config.k8s.io/v1alpha1", kind: "Component" };
 
 /// Which of the two a file is.
@@ -56,12 +54,12 @@ pub(super) struct Target {
 
 impl Target {
     /// One object.
-    pub(super) fn one(kind: &str, name: &str) -> Self {
+    pub(super) fn object(kind: &str, name: &str) -> Self {
         Self { kind: kind.to_owned(), name: Some(name.to_owned()) }
     }
 
     /// Every object of a kind.
-    pub(super) fn every(kind: &str) -> Self {
+    pub(super) fn all(kind: &str) -> Self {
         Self { kind: kind.to_owned(), name: None }
     }
 }

@@ -1,6 +1,4 @@
-//! The labels and the metadata that all our installed objects have in common.
-//! Comes in: a namespace. Goes out: metadata, labels, the selector.
-//! May touch: `api::names` and k8s-openapi types. Pure.
+//! Labels and metadata that all installed objects have in common.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::collections::BTreeMap;
@@ -11,7 +9,7 @@ use crate::api::names;
 
 /// The labels of everything that is installed.
 pub(super) fn labels() -> BTreeMap<String, String> {
-    owned(&[
+    string_map(&[
         (names::NAME_LABEL, names::OPERATOR),
         (names::COMPONENT_LABEL, "operator"),
         (names::PART_OF_LABEL, names::OPERATOR),
@@ -22,12 +20,12 @@ pub(super) fn labels() -> BTreeMap<String, String> {
 
 /// Selects the operator's pods. A selector cannot be changed later, so only the name is in it.
 pub(super) fn selector() -> LabelSelector {
-    LabelSelector { match_labels: Some(selected()), match_expressions: None }
+    LabelSelector { match_labels: Some(selector_labels()), match_expressions: None }
 }
 
 /// The labels that the selector asks for.
-pub(super) fn selected() -> BTreeMap<String, String> {
-    owned(&[(names::NAME_LABEL, names::OPERATOR)])
+pub(super) fn selector_labels() -> BTreeMap<String, String> {
+    string_map(&[(names::NAME_LABEL, names::OPERATOR)])
 }
 
 /// The metadata of an object called `quorate` in `namespace`.
@@ -37,15 +35,15 @@ pub(super) fn metadata(namespace: &str) -> ObjectMeta {
 
 /// The metadata of an object in `namespace`.
 pub(super) fn named(name: &str, namespace: &str) -> ObjectMeta {
-    ObjectMeta { namespace: Some(namespace.to_owned()), ..without_namespace(name) }
+    ObjectMeta { namespace: Some(namespace.to_owned()), ..cluster_scoped(name) }
 }
 
 /// The metadata of an object that belongs to the whole cluster.
-pub(super) fn without_namespace(name: &str) -> ObjectMeta {
+pub(super) fn cluster_scoped(name: &str) -> ObjectMeta {
     ObjectMeta { name: Some(name.to_owned()), labels: Some(labels()), ..ObjectMeta::default() }
 }
 
 /// A map of owned text from a list of pairs.
-pub(super) fn owned(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+pub(super) fn string_map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
 }

@@ -1,6 +1,4 @@
-//! The namespace of the operator.
-//! Comes in: its name. Goes out: a Namespace in which only restricted pods are admitted.
-//! May touch: `api::names` and k8s-openapi types. Pure.
+//! The operator's namespace, in which only restricted pods are admitted.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use k8s_openapi::api::core::v1::Namespace;
@@ -12,7 +10,7 @@ use super::labels;
 /// beside it; audit and warn say so early to whoever tries.
 pub(super) fn namespace(name: &str) -> Namespace {
     let mut all = labels::labels();
-    all.extend(labels::owned(&[
+    all.extend(labels::string_map(&[
         ("pod-security.kubernetes.io/enforce", "restricted"),
         ("pod-security.kubernetes.io/audit", "restricted"),
         ("pod-security.kubernetes.io/warn", "restricted"),

@@ -1,6 +1,4 @@
-//! How metrics and webhooks are reached.
-//! Comes in: a namespace. Goes out: two Services over the operator's pods.
-//! May touch: `api::names` and k8s-openapi types. Pure.
+//! Services for metrics and webhooks.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
@@ -32,7 +30,7 @@ fn service(name: &str, namespace: &str, port: ServicePort) -> Service {
     Service {
         metadata: labels::named(name, namespace),
         spec: Some(ServiceSpec {
-            selector: Some(labels::selected()),
+            selector: Some(labels::selector_labels()),
             ports: Some(vec![port]),
             ..ServiceSpec::default()
         }),

@@ -1,8 +1,8 @@
-//! Which requests the API server asks us about.
-//! Comes in: the namespace of our Service. Goes out: the two webhook configurations.
-//! May touch: `api` and k8s-openapi types. Pure. Every field that the API server would default is
-//! spelt out, or tools that compare would see a difference for ever. Only `caBundle` is missing:
-//! it is put in at run time, and a placeholder would fight with whoever puts it in.
+//! The webhook configurations.
+//!
+//! Every field that the API server would default is set, or tools that compare would always see drift.
+//! Only `caBundle` is missing: it is injected at run time, and a placeholder would conflict with the
+//! injector.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use k8s_openapi::api::admissionregistration::v1::{
@@ -11,7 +11,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
-use super::{labels, rights};
+use super::{labels, rbac};
 use crate::api::names;
 
 /// The API server waits for as long as this before it calls a webhook failed. An answer takes
@@ -29,8 +29,8 @@ const SCOPE: &str = "Namespaced";
 
 /// Fills in what is not said, and brings back what an older version cannot say.
 pub(super) fn mutating(namespace: &str) -> MutatingWebhookConfiguration {
-    let webhook = |word, rules, conditions| MutatingWebhook {
-        name: name(word),
+    let webhook = |prefix, rules, conditions| MutatingWebhook {
+        name: name(prefix),
         client_config: client(namespace, names::MUTATE_PATH),
         rules: Some(rules),
         match_conditions: conditions,
@@ -45,24 +45,24 @@ pub(super) fn mutating(namespace: &str) -> MutatingWebhookConfiguration {
         admission_review_versions: vec![REVIEW_VERSION.to_owned()],
     };
     MutatingWebhookConfiguration {
-        metadata: labels::without_namespace(names::WEBHOOK_CONFIGURATION),
+        metadata: labels::cluster_scoped(names::WEBHOOK_CONFIGURATION),
         webhooks: Some(vec![
             webhook(
                 "default",
                 rules(&["CREATE", "UPDATE"], objects()),
-                Some(vec![changed_or_withdrawn()]),
+                Some(vec![spec_changed_or_released()]),
             ),
             // Nothing is filled in there. A number that is too large is refused here, because the
             // schema is asked before a validator is, and says a bound and no way out.
-            webhook("bound", rules(&["UPDATE"], scales()), None),
+            webhook("scale-default", rules(&["UPDATE"], scales()), None),
         ]),
     }
 }
 
 /// Refuses what must not be.
 pub(super) fn validating(namespace: &str) -> ValidatingWebhookConfiguration {
-    let webhook = |word, rules, conditions| ValidatingWebhook {
-        name: name(word),
+    let webhook = |prefix, rules, conditions| ValidatingWebhook {
+        name: name(prefix),
         client_config: client(namespace, names::VALIDATE_PATH),
         rules: Some(rules),
         match_conditions: conditions,
@@ -75,12 +75,12 @@ pub(super) fn validating(namespace: &str) -> ValidatingWebhookConfiguration {
         admission_review_versions: vec![REVIEW_VERSION.to_owned()],
     };
     ValidatingWebhookConfiguration {
-        metadata: labels::without_namespace(names::WEBHOOK_CONFIGURATION),
+        metadata: labels::cluster_scoped(names::WEBHOOK_CONFIGURATION),
         webhooks: Some(vec![
             webhook(
                 "check",
                 rules(&["CREATE", "UPDATE"], objects()),
-                Some(vec![not_being_deleted(), changed()]),
+                Some(vec![not_terminating(), spec_changed()]),
             ),
             // The object of such a request is a Scale, in which a 0 is left out: a condition over
             // it would fail on the very number that matters most.
@@ -88,15 +88,15 @@ pub(super) fn validating(namespace: &str) -> ValidatingWebhookConfiguration {
             webhook(
                 "protect",
                 rules(&["DELETE"], objects()),
-                Some(vec![is_protected(), not_cleaning_up()]),
+                Some(vec![has_deletion_protection(), not_garbage_collection()]),
             ),
         ]),
     }
 }
 
 /// The name of a webhook, which must have dots.
-fn name(word: &str) -> String {
-    format!("{word}.quorate.appdelivery.cncf.io")
+fn name(prefix: &str) -> String {
+    format!("{prefix}.quorate.appdelivery.cncf.io")
 }
 
 fn client(namespace: &str, path: &str) -> WebhookClientConfig {
@@ -126,22 +126,22 @@ fn rules(operations: &[&str], resources: Vec<(&str, Vec<String>)>) -> Vec<RuleWi
 
 /// The objects themselves.
 fn objects() -> Vec<(&'static str, Vec<String>)> {
-    rights::by_group(|kind| Some(kind.plural()))
+    rbac::by_group(|kind| Some(kind.plural()))
 }
 
 /// Their scale, if they have one: a request for it calls no webhook of the objects themselves.
 fn scales() -> Vec<(&'static str, Vec<String>)> {
-    rights::by_group(|kind| rights::has_scale(kind).then(|| format!("{}/scale", kind.plural())))
+    rbac::by_group(|kind| rbac::has_scale(kind).then(|| format!("{}/scale", kind.plural())))
 }
 
 /// Controllers and people change labels, annotations and finalizers all the time; there is nothing
 /// to say to that. In an older version we are always asked, because a request may come without the
 /// annotation that carries what the version cannot say, or with a forged one.
-fn changed() -> MatchCondition {
-    condition("changes-the-spec-or-is-in-an-older-version", is_changed())
+fn spec_changed() -> MatchCondition {
+    condition("changes-the-spec-or-is-in-an-older-version", spec_changed_expression())
 }
 
-fn is_changed() -> String {
+fn spec_changed_expression() -> String {
     format!(
         "request.operation != 'UPDATE' || request.requestKind.version != '{HUB}' || \
          !has(object.spec) || !has(oldObject.spec) || object.spec != oldObject.spec"
@@ -151,8 +151,8 @@ fn is_changed() -> String {
 /// A server-side apply that withdraws a field may leave the spec as it was: while another manager
 /// speaks an older version, the API server brings the field back. Then only the list of what the
 /// applier owns of the spec has changed.
-fn changed_or_withdrawn() -> MatchCondition {
-    let changed = is_changed();
+fn spec_changed_or_released() -> MatchCondition {
+    let changed = spec_changed_expression();
     condition(
         "changes-the-spec-or-what-is-applied-or-is-in-an-older-version",
         format!(
@@ -171,7 +171,7 @@ fn changed_or_withdrawn() -> MatchCondition {
 
 /// Whatever is wrong with an object that goes, it must be able to go: its finalizers are removed by
 /// updates. The old object says it, because a request cannot forge that one.
-fn not_being_deleted() -> MatchCondition {
+fn not_terminating() -> MatchCondition {
     condition(
         "is-not-being-deleted",
         "request.operation != 'UPDATE' || !has(oldObject.metadata.deletionTimestamp)".to_owned(),
@@ -179,8 +179,8 @@ fn not_being_deleted() -> MatchCondition {
 }
 
 /// A deletion of what nobody protected must not depend on us.
-fn is_protected() -> MatchCondition {
-    let annotation = names::PROTECTED_ANNOTATION;
+fn has_deletion_protection() -> MatchCondition {
+    let annotation = names::DELETION_PROTECTION_ANNOTATION;
     condition(
         "is-protected",
         format!(
@@ -192,8 +192,8 @@ fn is_protected() -> MatchCondition {
 }
 
 /// A namespace that goes must go, and so must what has lost its owner.
-fn not_cleaning_up() -> MatchCondition {
-    let cleaners = names::CLEANERS.map(|user| format!("'{user}'")).join(", ");
+fn not_garbage_collection() -> MatchCondition {
+    let cleaners = names::GARBAGE_COLLECTION_USERS.map(|user| format!("'{user}'")).join(", ");
     condition(
         "is-not-kubernetes-cleaning-up",
         format!("!(request.userInfo.username in [{cleaners}])"),

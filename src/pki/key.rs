@@ -6,7 +6,7 @@
 use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject;
 
-use super::authority::{MOST_PEM, PrivateKey, Unfit};
+use super::ca::{MAX_PEM_BYTES, ParseError, PrivateKey};
 
 const SEQUENCE: u8 = 0x30;
 const OCTET_STRING: u8 = 0x04;
@@ -28,12 +28,12 @@ const P384: [u8; 18] = [
 
 impl PrivateKey {
     /// Reads the first key that is in `pem`, however it is written.
-    pub(crate) fn read(pem: &[u8]) -> Result<Self, Unfit> {
-        if pem.len() > MOST_PEM {
-            return Err(Unfit::TooLong);
+    pub(crate) fn read(pem: &[u8]) -> Result<Self, ParseError> {
+        if pem.len() > MAX_PEM_BYTES {
+            return Err(ParseError::TooLong);
         }
         // What the reader says might tell of the key.
-        let found = PrivateKeyDer::from_pem_slice(pem).or(Err(Unfit::NotAKey))?;
+        let found = PrivateKeyDer::from_pem_slice(pem).or(Err(ParseError::NotAKey))?;
         let kinds = match &found {
             PrivateKeyDer::Pkcs8(it) => vec![it.secret_pkcs8_der().to_vec()],
             PrivateKeyDer::Pkcs1(it) => vec![pkcs8(&RSA, it.secret_pkcs1_der())],
@@ -45,7 +45,7 @@ impl PrivateKey {
             _ => Vec::new(),
         };
         let mut keys = kinds.into_iter().map(Self::new);
-        keys.find(|it| it.signer().is_ok()).ok_or(Unfit::NotAKey)
+        keys.find(|it| it.signer().is_ok()).ok_or(ParseError::NotAKey)
     }
 }
 
@@ -123,9 +123,9 @@ mod tests {
     fn what_is_no_key_is_none() {
         let certificate = pem("CERTIFICATE", b"x");
         for text in ["", "hunter2", &certificate, &pem("EC PRIVATE KEY", b"hunter2")] {
-            assert_eq!(PrivateKey::read(text.as_bytes()), Err(Unfit::NotAKey), "{text}");
+            assert_eq!(PrivateKey::read(text.as_bytes()), Err(ParseError::NotAKey), "{text}");
         }
-        let long = vec![b'x'; MOST_PEM.saturating_add(1)];
-        assert_eq!(PrivateKey::read(&long), Err(Unfit::TooLong));
+        let long = vec![b'x'; MAX_PEM_BYTES.saturating_add(1)];
+        assert_eq!(PrivateKey::read(&long), Err(ParseError::TooLong));
     }
 }

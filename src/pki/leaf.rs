@@ -19,11 +19,11 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{CertificateError, RootCertStore};
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
-use super::authority::{Certificate, MOST_CERTIFICATES, MOST_PEM, PrivateKey, Unfit};
+use super::ca::{Certificate, MAX_CERTIFICATES, MAX_PEM_BYTES, ParseError, PrivateKey};
 
 /// A certificate and its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Signed {
+pub(crate) struct CertifiedKey {
     pub(crate) certificate: Certificate,
     /// Who signed it, and who signed that one, and so on; without the last, whom others trust. Our own authorities sign
     /// themselves.
@@ -33,7 +33,7 @@ pub(crate) struct Signed {
 
 /// Why somebody does not take a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Untaken {
+pub(crate) enum VerifyError {
     /// Its time is over.
     #[error("it has expired")]
     Expired,
@@ -54,27 +54,27 @@ pub(crate) enum Untaken {
     Odd,
 }
 
-impl Signed {
+impl CertifiedKey {
     /// Reads a certificate, with those who signed it, and a key that belongs to it.
-    pub(crate) fn read(certificate: &[u8], key: &[u8]) -> Result<Self, Unfit> {
-        if certificate.len() > MOST_PEM {
-            return Err(Unfit::TooLong);
+    pub(crate) fn read(certificate: &[u8], key: &[u8]) -> Result<Self, ParseError> {
+        if certificate.len() > MAX_PEM_BYTES {
+            return Err(ParseError::TooLong);
         }
         // What the readers say might tell of what they read.
         let mut found = CertificateDer::pem_slice_iter(certificate);
-        let der = found.next().ok_or(Unfit::NotPem)?.or(Err(Unfit::NotPem))?;
+        let der = found.next().ok_or(ParseError::NotPem)?.or(Err(ParseError::NotPem))?;
         let certificate = Certificate::of(&der)?;
         let mut chain = Vec::new();
         for signer in found {
-            chain.push(Certificate::of_authority(&signer.or(Err(Unfit::NotPem))?)?);
-            if chain.len() > MOST_CERTIFICATES {
-                return Err(Unfit::TooLong);
+            chain.push(Certificate::of_authority(&signer.or(Err(ParseError::NotPem))?)?);
+            if chain.len() > MAX_CERTIFICATES {
+                return Err(ParseError::TooLong);
             }
         }
         let key = PrivateKey::read(key)?;
-        let (_, read) = X509Certificate::from_der(&der).or(Err(Unfit::NotACertificate))?;
+        let (_, read) = X509Certificate::from_der(&der).or(Err(ParseError::NotACertificate))?;
         if key.signer()?.subject_public_key_info() != read.public_key().raw {
-            return Err(Unfit::KeyOfAnother);
+            return Err(ParseError::KeyOfAnother);
         }
         Ok(Self { certificate, chain, key })
     }
@@ -85,10 +85,10 @@ impl Signed {
     }
 
     /// Whether whoever trusts these takes it from somebody who calls.
-    pub(crate) fn calls(&self, trusted: &[Certificate], now: Timestamp) -> Result<(), Untaken> {
+    pub(crate) fn calls(&self, trusted: &[Certificate], now: Timestamp) -> Result<(), VerifyError> {
         let (roots, time) = (roots(trusted)?, unix(now)?);
         let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider()).build();
-        let verifier = verifier.or(Err(Untaken::Odd))?;
+        let verifier = verifier.or(Err(VerifyError::Odd))?;
         let verdict = verifier.verify_client_cert(&lent(&self.certificate), &self.lent(), time);
         verdict.map(drop).map_err(|error| untaken(&error))
     }
@@ -99,11 +99,11 @@ impl Signed {
         trusted: &[Certificate],
         host: &str,
         now: Timestamp,
-    ) -> Result<(), Untaken> {
+    ) -> Result<(), VerifyError> {
         let (roots, time) = (roots(trusted)?, unix(now)?);
         let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider()).build();
-        let verifier = verifier.or(Err(Untaken::Odd))?;
-        let host = ServerName::try_from(host.to_owned()).or(Err(Untaken::OtherHost))?;
+        let verifier = verifier.or(Err(VerifyError::Odd))?;
+        let host = ServerName::try_from(host.to_owned()).or(Err(VerifyError::OtherHost))?;
         let (leaf, chain) = (lent(&self.certificate), self.lent());
         let verdict = verifier.verify_server_cert(&leaf, &chain, &host, &[], time);
         verdict.map(drop).map_err(|error| untaken(&error))
@@ -122,17 +122,17 @@ fn provider() -> Arc<rustls::crypto::CryptoProvider> {
     Arc::new(default_provider())
 }
 
-fn roots(trusted: &[Certificate]) -> Result<Arc<RootCertStore>, Untaken> {
+fn roots(trusted: &[Certificate]) -> Result<Arc<RootCertStore>, VerifyError> {
     let mut roots = RootCertStore::empty();
     for certificate in trusted {
-        roots.add(lent(certificate)).or(Err(Untaken::Odd))?;
+        roots.add(lent(certificate)).or(Err(VerifyError::Odd))?;
     }
     // Who trusts nobody takes nothing; a verifier without roots cannot even be made.
-    if roots.is_empty() { Err(Untaken::OtherAuthority) } else { Ok(Arc::new(roots)) }
+    if roots.is_empty() { Err(VerifyError::OtherAuthority) } else { Ok(Arc::new(roots)) }
 }
 
-fn unix(now: Timestamp) -> Result<UnixTime, Untaken> {
-    let seconds = u64::try_from(now.as_second()).or(Err(Untaken::NotYet))?;
+fn unix(now: Timestamp) -> Result<UnixTime, VerifyError> {
+    let seconds = u64::try_from(now.as_second()).or(Err(VerifyError::NotYet))?;
     Ok(UnixTime::since_unix_epoch(Duration::from_secs(seconds)))
 }
 
@@ -141,21 +141,23 @@ fn unix(now: Timestamp) -> Result<UnixTime, Untaken> {
     clippy::wildcard_enum_match_arm,
     reason = "rustls knows many more, which say less to a user"
 )]
-fn untaken(error: &rustls::Error) -> Untaken {
-    let rustls::Error::InvalidCertificate(why) = error else { return Untaken::Odd };
+fn untaken(error: &rustls::Error) -> VerifyError {
+    let rustls::Error::InvalidCertificate(why) = error else { return VerifyError::Odd };
     match why {
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => Untaken::Expired,
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => VerifyError::Expired,
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-            Untaken::NotYet
+            VerifyError::NotYet
         }
-        CertificateError::UnknownIssuer | CertificateError::BadSignature => Untaken::OtherAuthority,
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+            VerifyError::OtherAuthority
+        }
         CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
-            Untaken::OtherPurpose
+            VerifyError::OtherPurpose
         }
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-            Untaken::OtherHost
+            VerifyError::OtherHost
         }
-        _ => Untaken::Odd,
+        _ => VerifyError::Odd,
     }
 }
 
@@ -204,8 +206,8 @@ fn host(name: &GeneralName<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pki::authority::Authority;
-    use crate::pki::mint::{self, Life, Purpose, Wanted};
+    use crate::pki::ca::CertificateAuthority;
+    use crate::pki::issue::{self, CertificateRequest, Purpose, Validity};
 
     const START: i64 = 1_800_000_000;
 
@@ -213,21 +215,21 @@ mod tests {
         Timestamp::from_second(START.saturating_add(second)).unwrap()
     }
 
-    fn life() -> Life {
-        Life { from: at(0), until: at(1000) }
+    fn life() -> Validity {
+        Validity { from: at(0), until: at(1000) }
     }
 
-    fn authority() -> Authority {
-        mint::authority("test CA", life()).unwrap()
+    fn authority() -> CertificateAuthority {
+        issue::self_signed_ca("test CA", life()).unwrap()
     }
 
-    fn signed(authority: &Authority, purpose: Purpose, hosts: &[&str]) -> Signed {
+    fn signed(authority: &CertificateAuthority, purpose: Purpose, hosts: &[&str]) -> CertifiedKey {
         let hosts = hosts.iter().map(|host| (*host).to_owned()).collect();
-        let wanted = Wanted { name: "someone", hosts, purpose, life: life() };
-        mint::sign(authority, &wanted).unwrap()
+        let wanted = CertificateRequest { name: "someone", hosts, purpose, validity: life() };
+        issue::sign(authority, &wanted).unwrap()
     }
 
-    fn serves(shown: &Signed, authority: &Authority, host: &str) -> bool {
+    fn serves(shown: &CertifiedKey, authority: &CertificateAuthority, host: &str) -> bool {
         shown.serves(std::slice::from_ref(&authority.certificate), host, at(1)).is_ok()
     }
 
@@ -240,16 +242,16 @@ mod tests {
         assert_eq!(both.calls(&own_root, at(1)), Ok(()));
         let here = "main-a.space.svc";
         for (why, found) in [
-            (Untaken::OtherHost, both.serves(&own_root, "main-a.other.svc", at(1))),
-            (Untaken::OtherHost, both.serves(&own_root, "a.main-a.space.svc", at(1))),
-            (Untaken::OtherAuthority, both.serves(&other_root, here, at(1))),
-            (Untaken::OtherAuthority, both.calls(&other_root, at(1))),
-            (Untaken::OtherAuthority, both.calls(&[], at(1))),
-            (Untaken::Expired, both.calls(&own_root, at(2000))),
-            (Untaken::NotYet, both.serves(&own_root, here, at(-1))),
-            (Untaken::OtherPurpose, signed(&own, Purpose::Server, &[]).calls(&own_root, at(1))),
+            (VerifyError::OtherHost, both.serves(&own_root, "main-a.other.svc", at(1))),
+            (VerifyError::OtherHost, both.serves(&own_root, "a.main-a.space.svc", at(1))),
+            (VerifyError::OtherAuthority, both.serves(&other_root, here, at(1))),
+            (VerifyError::OtherAuthority, both.calls(&other_root, at(1))),
+            (VerifyError::OtherAuthority, both.calls(&[], at(1))),
+            (VerifyError::Expired, both.calls(&own_root, at(2000))),
+            (VerifyError::NotYet, both.serves(&own_root, here, at(-1))),
+            (VerifyError::OtherPurpose, signed(&own, Purpose::Server, &[]).calls(&own_root, at(1))),
             (
-                Untaken::OtherPurpose,
+                VerifyError::OtherPurpose,
                 signed(&own, Purpose::Client, &[here]).serves(&own_root, here, at(1)),
             ),
         ] {
@@ -260,7 +262,7 @@ mod tests {
     #[test]
     fn a_certificate_is_good_for_its_purpose_and_for_no_other() {
         let authority = authority();
-        let calls = |it: &Signed| it.certificate.is_taken_by(&authority.certificate, at(1));
+        let calls = |it: &CertifiedKey| it.certificate.is_taken_by(&authority.certificate, at(1));
         for (purpose, serves_it, calls_it) in [
             (Purpose::Server, true, false),
             (Purpose::Client, false, true),
@@ -304,18 +306,22 @@ mod tests {
         let (one, two) =
             (signed(&authority, Purpose::Client, &[]), signed(&authority, Purpose::Client, &[]));
         let (certificate, key) = (one.certificate.pem(), one.key.pem());
-        let read =
-            |certificate: &str, key: &str| Signed::read(certificate.as_bytes(), key.as_bytes());
+        let read = |certificate: &str, key: &str| {
+            CertifiedKey::read(certificate.as_bytes(), key.as_bytes())
+        };
         assert_eq!(read(&certificate, &key), Ok(one.clone()));
-        assert_eq!(read(&certificate, &two.key.pem()), Err(Unfit::KeyOfAnother));
-        assert_eq!(read("", &key), Err(Unfit::NotPem));
-        assert_eq!(read(&certificate, ""), Err(Unfit::NotAKey));
-        assert_eq!(read(&certificate.repeat(2), &key), Err(Unfit::NotAnAuthority));
+        assert_eq!(read(&certificate, &two.key.pem()), Err(ParseError::KeyOfAnother));
+        assert_eq!(read("", &key), Err(ParseError::NotPem));
+        assert_eq!(read(&certificate, ""), Err(ParseError::NotAKey));
+        assert_eq!(read(&certificate.repeat(2), &key), Err(ParseError::NotAnAuthority));
         let with_chain = format!("{certificate}{}", authority.certificate.pem());
         let chained = read(&with_chain, &key).unwrap();
         assert_eq!(chained.chain, std::slice::from_ref(&authority.certificate));
         assert_eq!(chained.pem(), with_chain);
-        assert_eq!(read(&"x".repeat(MOST_PEM.saturating_add(1)), &key), Err(Unfit::TooLong));
+        assert_eq!(
+            read(&"x".repeat(MAX_PEM_BYTES.saturating_add(1)), &key),
+            Err(ParseError::TooLong)
+        );
         assert!(
             !format!("{one:?}").contains("BEGIN") && format!("{one:?}").contains("PrivateKey(..)")
         );

@@ -1,6 +1,5 @@
-//! Flags and surroundings into `Settings`, or into every problem at once.
-//! Comes in: text as the user wrote it, and where the process runs. Goes out: checked values.
-//! May touch: nothing; pure. A user mends a list in one go, but one error at a time in many.
+//! Converts flags and environment into `Settings`, or into all errors at once, so that a user can fix
+//! them in one go. Pure.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 mod etcd;
@@ -11,41 +10,41 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 
-use super::{Election, Problem, Problems, Running, Settings, Surroundings};
+use super::{Election, Environment, RunConfig, SettingError, SettingErrors, Settings};
 use crate::api::names;
 use crate::cli::RunArgs;
-use crate::leadership::{LONGEST, Timing};
-use crate::telemetry::{LAST_ANSWERS, LogFilter, LogFormat};
+use crate::leader_election::{MAX_LEASE_DURATION, Timing};
+use crate::telemetry::{LogFilter, LogFormat, SHUTDOWN_GRACE};
 
 /// For the last answers of the webhooks, and to close the ports.
-const AFTER_THE_DRAIN: Duration = Duration::from_secs(5);
+const DRAIN_CLOSE_GRACE: Duration = Duration::from_secs(5);
 
 /// Checks everything, and only then answers. `cluster` is the way to the API server, or why there
 /// is none; whoever gets settings gets it with them.
 pub(crate) fn check<Cluster>(
     args: &RunArgs,
-    around: &Surroundings,
+    environment: &Environment,
     cluster: Result<Cluster, String>,
-) -> Result<(Settings, Cluster), Problems> {
-    let mut found = Findings(Vec::new());
-    let log_format = found.log_format(&args.log_format);
-    let log_filter = found.log_filter(&args.log_filter);
-    let listen = found.listen(&args.listen);
-    let lease_name = found.lease_name(&args.lease_name);
-    let lease_namespace = found.lease_namespace(args.lease_namespace.as_deref(), around);
-    let identity = found.identity(args.identity.as_deref(), around);
-    let timing = found.timing(args);
-    let scope = found.scope(args);
-    let webhooks = found.webhooks(args);
-    let etcd = found.etcd(args);
-    let migration = found.migration(args);
-    let shutdown_grace = found.shutdown_grace(args, timing);
-    let cluster = found.cluster(cluster);
+) -> Result<(Settings, Cluster), SettingErrors> {
+    let mut checker = Checker(Vec::new());
+    let log_format = checker.log_format(&args.log_format);
+    let log_filter = checker.log_filter(&args.log_filter);
+    let listen = checker.listen(&args.listen);
+    let lease_name = checker.lease_name(&args.lease_name);
+    let lease_namespace = checker.lease_namespace(args.lease_namespace.as_deref(), environment);
+    let identity = checker.identity(args.identity.as_deref(), environment);
+    let timing = checker.timing(args);
+    let scope = checker.scope(args);
+    let webhooks = checker.webhooks(args);
+    let etcd = checker.etcd(args);
+    let migration = checker.migration(args);
+    let shutdown_grace = checker.shutdown_grace(args, timing);
+    let cluster = checker.cluster(cluster);
     let settings = || {
         Some(Settings {
             log_format: log_format?,
             log_filter: log_filter?,
-            running: Running {
+            config: RunConfig {
                 listen: listen?,
                 election: Election {
                     lease_name: lease_name?,
@@ -61,30 +60,30 @@ pub(crate) fn check<Cluster>(
             },
         })
     };
-    match (settings(), cluster, found.0) {
+    match (settings(), cluster, checker.0) {
         (Some(settings), Some(cluster), problems) if problems.is_empty() => Ok((settings, cluster)),
-        (_, _, problems) => Err(Problems(problems)),
+        (_, _, problems) => Err(SettingErrors(problems)),
     }
 }
 
 /// The problems found so far. Each question answers with the value, or notes why it cannot.
-struct Findings(Vec<Problem>);
+struct Checker(Vec<SettingError>);
 
-impl Findings {
-    fn note(&mut self, setting: &'static str, found: &str, allowed: &str, remedy: &str) {
-        self.0.push(Problem {
+impl Checker {
+    fn add(&mut self, setting: &'static str, found: &str, expected: &str, hint: &str) {
+        self.0.push(SettingError {
             setting,
             found: Some(found.to_owned()),
-            allowed: allowed.to_owned(),
-            remedy: remedy.to_owned(),
+            expected: expected.to_owned(),
+            hint: hint.to_owned(),
         });
     }
 
     fn log_format(&mut self, text: &str) -> Option<LogFormat> {
         let format = LogFormat::named(text);
         if format.is_none() {
-            let allowed = "it must be json or text";
-            self.note("--log-format", text, allowed, "give one of the two, or leave it out");
+            let expected = "it must be json or text";
+            self.add("--log-format", text, expected, "give one of the two, or leave it out");
         }
         format
     }
@@ -92,9 +91,9 @@ impl Findings {
     fn log_filter(&mut self, text: &str) -> Option<LogFilter> {
         let filter = LogFilter::parse(text);
         if filter.is_none() {
-            let allowed = "it must be a level (error, warn, info, debug, trace, off) or a list \
+            let expected = "it must be a level (error, warn, info, debug, trace, off) or a list \
                            like info,quorate=debug";
-            self.note("--log-filter", text, allowed, "try info");
+            self.add("--log-filter", text, expected, "try info");
         }
         filter
     }
@@ -106,8 +105,8 @@ impl Findings {
     fn address(&mut self, setting: &'static str, text: &str, like: &str) -> Option<SocketAddr> {
         let address = text.parse().ok();
         if address.is_none() {
-            let allowed = format!("it must be an IP address and a port, like {like}");
-            self.note(setting, text, &allowed, "write the address in digits, with its port");
+            let expected = format!("it must be an IP address and a port, like {like}");
+            self.add(setting, text, &expected, "write the address in digits, with its port");
         }
         address
     }
@@ -116,20 +115,20 @@ impl Findings {
         if names::is_dns_subdomain(text) {
             return Some(text.to_owned());
         }
-        let allowed = "Kubernetes names have lower case letters, digits, dashes and dots";
-        self.note("--lease-name", text, allowed, "rename it, or leave it out");
+        let expected = "Kubernetes names have lower case letters, digits, dashes and dots";
+        self.add("--lease-name", text, expected, "rename it, or leave it out");
         None
     }
 
-    fn lease_namespace(&mut self, flag: Option<&str>, around: &Surroundings) -> Option<String> {
-        let Some(namespace) = flag.or(around.pod_namespace.as_deref()) else {
-            self.0.push(Problem {
+    fn lease_namespace(&mut self, flag: Option<&str>, environment: &Environment) -> Option<String> {
+        let Some(namespace) = flag.or(environment.pod_namespace.as_deref()) else {
+            self.0.push(SettingError {
                 setting: "--lease-namespace",
                 found: None,
-                allowed: "the Lease must live in a namespace, and this is no pod that could tell \
+                expected: "the Lease must live in a namespace, and this is no pod that could tell \
                           its own (POD_NAMESPACE is not set, no service account is mounted)"
                     .to_owned(),
-                remedy: format!("give --lease-namespace, for example {}", names::NAMESPACE),
+                hint: format!("give --lease-namespace, for example {}", names::NAMESPACE),
             });
             return None;
         };
@@ -140,27 +139,27 @@ impl Findings {
         if names::is_dns_label(text) {
             return Some(text.to_owned());
         }
-        let allowed = "namespaces have 1 to 63 lower case letters, digits and dashes";
-        self.note(setting, text, allowed, "give the name of one that exists");
+        let expected = "namespaces have 1 to 63 lower case letters, digits and dashes";
+        self.add(setting, text, expected, "give the name of one that exists");
         None
     }
 
     /// A name of the process, not of the pod: a container that is started again in the same pod
     /// must not take the lease of the one before it, whose last calls may still be on their way.
-    fn identity(&mut self, flag: Option<&str>, around: &Surroundings) -> Option<String> {
-        let host = around.pod_name.as_deref().or(around.host_name.as_deref());
+    fn identity(&mut self, flag: Option<&str>, environment: &Environment) -> Option<String> {
+        let host = environment.pod_name.as_deref().or(environment.host_name.as_deref());
         let host = host.unwrap_or(names::OPERATOR);
         let identity =
-            flag.map_or_else(|| format!("{host}_{:08x}", around.nonce), ToOwned::to_owned);
+            flag.map_or_else(|| format!("{host}_{:08x}", environment.nonce), ToOwned::to_owned);
         let fits = !identity.is_empty()
             && identity.len() <= 253
             && identity.bytes().all(|byte| byte.is_ascii_graphic());
         if fits {
             return Some(identity);
         }
-        let allowed = "it must be 1 to 253 visible ASCII characters without spaces";
-        let remedy = "choose a name that only this process has";
-        self.note("--identity", &identity, allowed, remedy);
+        let expected = "it must be 1 to 253 visible ASCII characters without spaces";
+        let hint = "choose a name that only this process has";
+        self.add("--identity", &identity, expected, hint);
         None
     }
 
@@ -169,8 +168,8 @@ impl Findings {
         let renew = self.duration("--renew-deadline", &args.renew_deadline);
         let retry = self.duration("--retry-period", &args.retry_period);
         if lease.is_some_and(|lease| lease.subsec_nanos() != 0) {
-            let allowed = "a Lease counts whole seconds";
-            self.note("--lease-duration", &args.lease_duration, allowed, "round it up");
+            let expected = "a Lease counts whole seconds";
+            self.add("--lease-duration", &args.lease_duration, expected, "round it up");
         }
         // Clocks differ, and a leader must have stopped before another may start: a fifth of the
         // lease duration lies between them.
@@ -178,26 +177,27 @@ impl Findings {
             && renew.saturating_mul(5) > lease.saturating_mul(4)
         {
             let lease = &args.lease_duration;
-            let allowed = format!("it must be at most four fifths of --lease-duration {lease}");
-            let remedy = "lower it, so that a leader stops well before another may start";
-            self.note("--renew-deadline", &args.renew_deadline, &allowed, remedy);
+            let expected = format!("it must be at most four fifths of --lease-duration {lease}");
+            let hint = "lower it, so that a leader stops well before another may start";
+            self.add("--renew-deadline", &args.renew_deadline, &expected, hint);
         }
         if let (Some(renew), Some(retry)) = (renew, retry)
             && renew < retry.saturating_mul(2)
         {
-            let allowed =
+            let expected =
                 format!("it must be at most half of --renew-deadline {}", args.renew_deadline);
-            let remedy = "lower it, so that one failed call does not cost the lease";
-            self.note("--retry-period", &args.retry_period, &allowed, remedy);
+            let hint = "lower it, so that one failed call does not cost the lease";
+            self.add("--retry-period", &args.retry_period, &expected, hint);
         }
         Some(Timing { lease_duration: lease?, renew_deadline: renew?, retry_period: retry? })
     }
 
     fn duration(&mut self, setting: &'static str, text: &str) -> Option<Duration> {
-        let fits = time(text).filter(|it| *it >= Duration::from_millis(100) && *it <= LONGEST);
+        let fits =
+            time(text).filter(|it| *it >= Duration::from_millis(100) && *it <= MAX_LEASE_DURATION);
         if fits.is_none() {
-            let allowed = "it must be a time between 100ms and 1h, like 500ms, 15s or 1m30s";
-            self.note(setting, text, allowed, "write a number with its unit, or leave it out");
+            let expected = "it must be a time between 100ms and 1h, like 500ms, 15s or 1m30s";
+            self.add(setting, text, expected, "write a number with its unit, or leave it out");
         }
         fits
     }
@@ -207,28 +207,30 @@ impl Findings {
     /// meanwhile, and need a moment for their last answers.
     fn shutdown_grace(&mut self, args: &RunArgs, timing: Option<Timing>) -> Option<Duration> {
         let grace = self.duration("--shutdown-grace", &args.shutdown_grace)?;
-        let least = timing.map(|it| it.release_limit().saturating_add(LAST_ANSWERS));
+        let least = timing.map(|it| it.release_timeout().saturating_add(SHUTDOWN_GRACE));
         if let Some(least) = least.filter(|least| grace < *least) {
-            let allowed = format!(
+            let expected = format!(
                 "it must be at least {}ms, one and a half times --renew-deadline {} and {}s for \
                  the probe port",
                 least.as_millis(),
                 args.renew_deadline,
-                LAST_ANSWERS.as_secs(),
+                SHUTDOWN_GRACE.as_secs(),
             );
-            let remedy = "raise it, and the pod's terminationGracePeriodSeconds with it, or lower \
+            let hint = "raise it, and the pod's terminationGracePeriodSeconds with it, or lower \
                           --renew-deadline";
-            self.note("--shutdown-grace", &args.shutdown_grace, &allowed, remedy);
+            self.add("--shutdown-grace", &args.shutdown_grace, &expected, hint);
         }
-        let drained = time(&args.drain).map(|it| it.saturating_add(AFTER_THE_DRAIN));
+        let drained =
+            time(&args.webhook_drain_timeout).map(|it| it.saturating_add(DRAIN_CLOSE_GRACE));
         if drained.is_some_and(|drained| grace < drained) {
-            let (drain, more) = (&args.drain, AFTER_THE_DRAIN.as_secs());
-            let allowed = format!("it must be at least --drain {drain} and {more}s longer");
-            self.note(
+            let (drain, more) = (&args.webhook_drain_timeout, DRAIN_CLOSE_GRACE.as_secs());
+            let expected =
+                format!("it must be at least --webhook-drain-timeout {drain} and {more}s longer");
+            self.add(
                 "--shutdown-grace",
                 &args.shutdown_grace,
-                &allowed,
-                "raise it, or lower --drain",
+                &expected,
+                "raise it, or lower --webhook-drain-timeout",
             );
         }
         Some(grace)
@@ -238,11 +240,11 @@ impl Findings {
         match cluster {
             Ok(cluster) => Some(cluster),
             Err(why) => {
-                self.0.push(Problem {
+                self.0.push(SettingError {
                     setting: "the Kubernetes cluster",
                     found: None,
-                    allowed: format!("quorate must know which API server to talk to ({why})"),
-                    remedy: "run in a pod with a service account, or set KUBECONFIG to a file \
+                    expected: format!("quorate must know which API server to talk to ({why})"),
+                    hint: "run in a pod with a service account, or set KUBECONFIG to a file \
                              that kubectl can use"
                         .to_owned(),
                 });

@@ -1,6 +1,6 @@
 //! Does what was decided, and never chooses.
 //! Comes in: a step, and what was seen. Goes out: the record that follows, already written down, or why not.
-//! May touch: `ports`. Each step may be repeated and may be cut off anywhere: an object that was written is known by its
+//! May touch: `clients`. Each step may be repeated and may be cut off anywhere: an object that was written is known by its
 //! revision, and the record is written after what it tells.
 
 mod book;
@@ -14,13 +14,13 @@ use super::memory::Memory;
 use super::record::{Phase, Record, Tally};
 use super::seen::{Listed, Reading, revision};
 use super::settle::{Beginning, begun, entered, with_errand};
-use crate::api::crd::stored::Definition;
+use crate::api::crd::stored::StoredCrd;
 use crate::api::kinds::Kind;
-use crate::ports::call::Class;
-use crate::ports::objects::ObjectError;
-use crate::ports::stored::{PageError, Which};
-use crate::ports::{clock, rehearsal};
-use crate::telemetry::chain;
+use crate::clients::error::ErrorClass;
+use crate::clients::objects::ObjectError;
+use crate::clients::storage_versions::{ObjectRef, PageError};
+use crate::clients::{clock, fault_injection};
+use crate::telemetry::error_chain;
 
 /// How a step ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub(super) enum Done {
 pub(super) struct Acting<'a> {
     pub(super) outlook: &'a Outlook,
     pub(super) kind: &'static Kind,
-    pub(super) definition: &'a Definition,
+    pub(super) definition: &'a StoredCrd,
     pub(super) looked: &'a Looked,
     pub(super) record: Option<&'a Record>,
 }
@@ -65,7 +65,7 @@ impl Acting<'_> {
         let list = match self.outlook.port.page(self.kind, 1, None).await {
             Ok(list) => list,
             Err(PageError::Expired(_)) => return Done::Late,
-            Err(PageError::Call(error)) => return Done::Unwell(chain(&error)),
+            Err(PageError::Call(error)) => return Done::Unwell(error_chain(&error)),
         };
         let Some(threshold) = list.metadata.resource_version.as_deref().and_then(revision) else {
             return Done::Unwell("the list has no revision that can be compared".to_owned());
@@ -76,7 +76,7 @@ impl Acting<'_> {
         if let (Goal::Storage, Some(first)) = (goal, list.items.first())
             && let Err(error) = self.converts(&Listed::read(&first.metadata)).await
         {
-            return Done::Unwell(format!("objects cannot be converted: {}", chain(&error)));
+            return Done::Unwell(format!("objects cannot be converted: {}", error_chain(&error)));
         }
         let (way, now) = (self.outlook.way, clock::wall());
         let before = match &self.looked.record {
@@ -84,7 +84,7 @@ impl Acting<'_> {
             Reading::Unknown => return Done::Late,
         };
         let beginning = Beginning { goal, way, threshold, total, now };
-        rehearsal::moment("migration", "begun");
+        fault_injection::crash_point("migration", "begun");
         self.save(begun(self.definition, before, &beginning)).await
     }
 
@@ -96,10 +96,13 @@ impl Acting<'_> {
             return Ok(());
         };
         let which = which(self.kind, listed);
-        match self.outlook.port.rehearse(which, version, &json!({})).await {
+        match self.outlook.port.dry_run(which, version, &json!({})).await {
             // It was converted, and is refused or gone for a reason of its own.
             Err(error)
-                if matches!(error.class(), Class::NotFound | Class::Conflict | Class::Refused) =>
+                if matches!(
+                    error.class(),
+                    ErrorClass::NotFound | ErrorClass::Conflict | ErrorClass::Rejected
+                ) =>
             {
                 Ok(())
             }
@@ -110,16 +113,16 @@ impl Acting<'_> {
     /// The definition is the one that the proof was made under: both were read in one look, and the write lands on that
     /// very version of it.
     async fn trim(&self, record: &Record) -> Done {
-        rehearsal::moment("migration", "proven");
+        fault_injection::crash_point("migration", "proven");
         if let Err(error) = self.outlook.port.trim(self.definition).await {
             return failed(&error);
         }
-        rehearsal::moment("migration", "trimmed");
+        fault_injection::crash_point("migration", "trimmed");
         self.save(entered(record, Phase::Owners, self.definition, clock::wall())).await
     }
 
     async fn send(&self, record: &Record) -> Done {
-        match self.outlook.port.send(self.kind).await {
+        match self.outlook.port.create_migration(self.kind).await {
             Ok(made) => {
                 let uid = made.pointer("/metadata/uid").and_then(Value::as_str);
                 self.save(with_errand(record, uid.unwrap_or_default(), false)).await
@@ -129,20 +132,22 @@ impl Acting<'_> {
     }
 
     async fn clear(&self, record: &Record, uid: &str, has_failed: bool) -> Done {
-        match self.outlook.port.clear(self.kind, uid).await {
+        match self.outlook.port.delete_migration(self.kind, uid).await {
             Ok(()) => self.save(with_errand(record, "", has_failed)).await,
             Err(error) => failed(&error),
         }
     }
 }
 
-fn which<'a>(kind: &'a Kind, listed: &'a Listed) -> Which<'a> {
-    Which { kind, namespace: &listed.namespace, name: &listed.name }
+fn which<'a>(kind: &'a Kind, listed: &'a Listed) -> ObjectRef<'a> {
+    ObjectRef { kind, namespace: &listed.namespace, name: &listed.name }
 }
 
 fn failed(error: &ObjectError) -> Done {
     match error.class() {
-        Class::Conflict | Class::NotFound => Done::Late,
-        Class::Refused | Class::Unwell | Class::Unreachable => Done::Unwell(chain(error)),
+        ErrorClass::Conflict | ErrorClass::NotFound => Done::Late,
+        ErrorClass::Rejected | ErrorClass::ServerError | ErrorClass::Unreachable => {
+            Done::Unwell(error_chain(error))
+        }
     }
 }

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use super::record::{Phase, Record};
 use super::seen::{End, Errand, Reading, Seen, Way};
-use crate::api::crd::stored::Definition;
-use crate::api::moment::Moment;
+use crate::api::crd::stored::StoredCrd;
+use crate::api::monotonic::MonotonicTime;
 
 /// After a definition has changed, each API server learns of it at its own pace, and stores in the old version until
 /// then.
@@ -31,7 +31,7 @@ pub(crate) struct Plan {
     pub(crate) step: Step,
     pub(crate) because: Because,
     /// When to look again, if nothing happens before; never, if there is nothing to wait for.
-    pub(crate) wake: Option<Moment>,
+    pub(crate) wake: Option<MonotonicTime>,
 }
 
 /// What to do.
@@ -128,7 +128,7 @@ fn plan(step: Step, because: Because) -> Plan {
     Plan { step, because, wake: None }
 }
 
-fn wait(because: Because, wake: Option<Moment>) -> Plan {
+fn wait(because: Because, wake: Option<MonotonicTime>) -> Plan {
     Plan { step: Step::Wait, because, wake }
 }
 
@@ -166,20 +166,20 @@ pub(crate) fn decide(seen: &Seen<'_>) -> Plan {
 }
 
 /// Whether there is anything to do at all.
-pub(crate) fn is_work(definition: &Definition, record: Option<&Record>) -> bool {
+pub(crate) fn is_work(definition: &StoredCrd, record: Option<&Record>) -> bool {
     definition.is_stale() || owners_are_stale(definition, record)
 }
 
 /// Whether somebody may speak a version that is not served. Nobody looks again as long as the same ones are.
-fn owners_are_stale(definition: &Definition, record: Option<&Record>) -> bool {
+fn owners_are_stale(definition: &StoredCrd, record: Option<&Record>) -> bool {
     let known = record.filter(|record| record.uid == definition.uid);
     known.is_none_or(|record| record.owners_speak != definition.served())
 }
 
 /// What keeps a run from beginning, or from going on.
-fn obstacle(seen: &Seen<'_>, definition: &Definition) -> Option<Because> {
+fn obstacle(seen: &Seen<'_>, definition: &StoredCrd) -> Option<Because> {
     let serves = |name: &str| definition.versions.iter().any(|(it, served)| it == name && *served);
-    if !definition.stranded(seen.kind).is_empty() {
+    if !definition.unknown_versions(seen.kind).is_empty() {
         return Some(Because::Stranded);
     }
     if !definition.established || !serves(seen.kind.hub().name) {
@@ -198,7 +198,7 @@ fn obstacle(seen: &Seen<'_>, definition: &Definition) -> Option<Because> {
     }
 }
 
-fn begin(seen: &Seen<'_>, definition: &Definition) -> Plan {
+fn begin(seen: &Seen<'_>, definition: &StoredCrd) -> Plan {
     if !definition.is_stale() {
         return plan(Step::Begin(Goal::Owners), Because::OwnersStale);
     }
@@ -209,7 +209,7 @@ fn begin(seen: &Seen<'_>, definition: &Definition) -> Plan {
     plan(Step::Begin(Goal::Storage), Because::VersionsStale)
 }
 
-fn go_on(seen: &Seen<'_>, definition: &Definition, run: &Record) -> Plan {
+fn go_on(seen: &Seen<'_>, definition: &StoredCrd, run: &Record) -> Plan {
     match run.phase {
         Phase::Delegated => delegated(seen, run),
         Phase::Writing | Phase::Verifying | Phase::Proven if !definition.is_stale() => {

@@ -1,6 +1,6 @@
 //! The guard: lets controllers work only while this release knows every version in which objects are stored.
 //! Comes in: the definitions, and the work. Goes out: the work, running, or words on why it does not. May touch:
-//! `ports`, `telemetry`. The webhooks are none of its business: conversion goes on. What cannot be read begins nothing
+//! `clients`, `telemetry`. The webhooks are none of its business: conversion goes on. What cannot be read begins nothing
 //! and ends nothing.
 
 use std::time::Duration;
@@ -14,10 +14,10 @@ use tokio::time;
 use super::tell::{definition, publish};
 use crate::api::kinds::{self, Kind};
 use crate::api::names;
-use crate::ports::changes::Changes;
-use crate::ports::mandate::Mandate;
-use crate::ports::stored::StoredPort;
-use crate::telemetry::{Metrics, chain};
+use crate::clients::leader_guard::LeaderGuard;
+use crate::clients::notify::ChangeStream;
+use crate::clients::storage_versions::StorageVersionsClient;
+use crate::telemetry::{Metrics, error_chain};
 
 /// What could not be read is read again after this time.
 const AGAIN: Duration = Duration::from_secs(5);
@@ -27,7 +27,7 @@ const SELDOM: Duration = Duration::from_mins(5);
 /// Stands before the controllers of a term.
 pub(crate) struct Guard {
     pub(crate) client: Client,
-    pub(crate) mandate: Mandate,
+    pub(crate) mandate: LeaderGuard,
     pub(crate) metrics: Metrics,
 }
 
@@ -46,23 +46,23 @@ impl Guard {
     /// the work ends by itself.
     pub(crate) async fn protect(self, work: impl Fn() -> BoxFuture<'static, ()>) {
         let Self { client, mandate, metrics } = self;
-        let port = StoredPort::new(client.clone(), mandate.clone());
+        let port = StorageVersionsClient::new(client.clone(), mandate.clone());
         let reporter = Reporter { controller: names::OPERATOR.into(), instance: None };
         let recorder = Recorder::new(client, reporter);
         let mut changes = port.changes(kinds::ALL.into_iter());
         loop {
             match look(&port).await {
                 Verdict::Fine => {
-                    metrics.storage_migration.refused(false);
+                    metrics.storage_migration.blocked(false);
                     tokio::select! {
                         () = work() => return,
                         () = until_stranded(&port, &mut changes) => {}
                     }
                 }
                 Verdict::Stranded(kind, uid, versions) => {
-                    metrics.storage_migration.refused(true);
+                    metrics.storage_migration.blocked(true);
                     let note = words(kind, &versions);
-                    tracing::error!(definition = kind.definition_name(), "{note}");
+                    tracing::error!(definition = kind.crd_name(), "{note}");
                     let event = Event {
                         type_: EventType::Warning,
                         reason: "ControllersRefused".to_owned(),
@@ -80,7 +80,7 @@ impl Guard {
 }
 
 /// Is done when a version is stored that this release does not know.
-async fn until_stranded(port: &StoredPort, changes: &mut Changes) {
+async fn until_stranded(port: &StorageVersionsClient, changes: &mut ChangeStream) {
     loop {
         heard(changes, SELDOM).await;
         if let Verdict::Stranded(..) = look(port).await {
@@ -90,7 +90,7 @@ async fn until_stranded(port: &StoredPort, changes: &mut Changes) {
 }
 
 /// Waits until a definition has changed, or for so long.
-async fn heard(changes: &mut Changes, most: Duration) {
+async fn heard(changes: &mut ChangeStream, most: Duration) {
     tokio::select! {
         () = time::sleep(most) => {}
         // A watch that fails says so, too, after a pause.
@@ -98,19 +98,19 @@ async fn heard(changes: &mut Changes, most: Duration) {
     }
 }
 
-async fn look(port: &StoredPort) -> Verdict {
+async fn look(port: &StorageVersionsClient) -> Verdict {
     let mut verdict = Verdict::Fine;
     for kind in kinds::ALL {
         match port.definition(kind).await {
             Ok(Some(live)) => {
-                let stranded = live.stranded(kind);
+                let stranded = live.unknown_versions(kind);
                 if !stranded.is_empty() {
                     return Verdict::Stranded(kind, live.uid, stranded);
                 }
             }
             Ok(None) => {}
             Err(error) => {
-                tracing::debug!(error = chain(&error), "a definition could not be read");
+                tracing::debug!(error = error_chain(&error), "a definition could not be read");
                 verdict = Verdict::Unknown;
             }
         }
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn the_refusal_says_what_is_stored_and_what_to_do() {
-        let kind = kinds::named("EtcdCluster").unwrap();
+        let kind = kinds::by_name("EtcdCluster").unwrap();
         let said = words(kind, &["v2".to_owned()]);
         assert!(said.contains("EtcdCluster may be stored as v2"), "{said}");
         assert!(said.contains("Install a release that knows v2"), "{said}");

@@ -1,6 +1,6 @@
 //! The corridor: look, decide, do, tell, and again when something happens.
 //! Comes in: a client, the mandate, who writes. Goes out: objects stored in today's version.
-//! May touch: `ports`, `telemetry`. It chooses nothing itself. One kind after the other, one step at a time; it may be
+//! May touch: `clients`, `telemetry`. It chooses nothing itself. One kind after the other, one step at a time; it may be
 //! ended at any moment.
 
 use std::time::Duration;
@@ -18,13 +18,13 @@ use super::record::{Phase, Tally};
 use super::seen::{Reading, Seen, Way, converted};
 use super::tell::Said;
 use crate::api::kinds::Kind;
-use crate::api::moment::Moment;
+use crate::api::monotonic::MonotonicTime;
 use crate::api::names;
-use crate::ports::clock::Clock;
-use crate::ports::mandate::Mandate;
-use crate::ports::objects::Objects;
-use crate::ports::stored::StoredPort;
-use crate::telemetry::{Dealt, Metrics};
+use crate::clients::clock::Clock;
+use crate::clients::leader_guard::LeaderGuard;
+use crate::clients::objects::Objects;
+use crate::clients::storage_versions::StorageVersionsClient;
+use crate::telemetry::{Metrics, MigrationCounts};
 
 /// Even if nothing is heard, everything is looked at this often: a watch may have missed something.
 const SELDOM: Duration = Duration::from_mins(5);
@@ -35,7 +35,7 @@ const SOON: Duration = Duration::from_millis(250);
 /// lost.
 pub(crate) struct Keeper {
     pub(crate) client: Client,
-    pub(crate) mandate: Mandate,
+    pub(crate) mandate: LeaderGuard,
     /// The operator's own namespace.
     pub(crate) namespace: String,
     pub(crate) way: Way,
@@ -56,14 +56,14 @@ struct Run {
     clock: Clock,
     metrics: Metrics,
     recorder: Recorder,
-    mandate: Mandate,
+    mandate: LeaderGuard,
 }
 
 impl Keeper {
     /// Goes on until it is dropped.
     pub(crate) async fn run(self) {
         let Self { client, mandate, namespace, way, clock, metrics } = self;
-        let port = StoredPort::new(client.clone(), mandate.clone());
+        let port = StorageVersionsClient::new(client.clone(), mandate.clone());
         let mut changes = port.changes(converted());
         let objects = Objects::new(client.clone(), mandate.clone());
         let reporter = Reporter { controller: names::OPERATOR.into(), instance: None };
@@ -160,7 +160,10 @@ impl Run {
             Some(Done::Well(after, dealt)) => {
                 let Tally { looked: _, written, fresh, gone, failed } = *dealt;
                 let metrics = &self.metrics.storage_migration;
-                metrics.dealt(desk.kind.name, Dealt { written, fresh, gone, failed });
+                metrics.count_objects(
+                    desk.kind.name,
+                    MigrationCounts { written, current: fresh, deleted: gone, failed },
+                );
                 let left = after.total.saturating_sub(after.tally.looked);
                 let running = after.phase != Phase::Done;
                 metrics.run(desk.kind.name, running, if running { left } else { 0 });
@@ -176,6 +179,6 @@ impl Run {
     }
 }
 
-fn rest(plan: &Plan, now: Moment) -> Duration {
+fn rest(plan: &Plan, now: MonotonicTime) -> Duration {
     plan.wake.map_or(SELDOM, |wake| wake.since(now))
 }

@@ -1,6 +1,6 @@
 //! Looks: at a definition, at what was written down, and at who else runs.
 //! Comes in: the ports. Goes out: readings; what could not be read is unknown, with the reason in the log.
-//! May touch: `ports`. Nothing is taken from a cache.
+//! May touch: `clients`. Nothing is taken from a cache.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::ResourceExt;
@@ -9,17 +9,17 @@ use serde_json::Value;
 use super::decide;
 use super::record::{Phase, Record};
 use super::seen::{End, Errand, Reading, Way};
-use crate::api::crd::stored::Definition;
+use crate::api::crd::stored::StoredCrd;
 use crate::api::kinds::Kind;
 use crate::api::names;
-use crate::ports::call::CallError;
-use crate::ports::objects::Objects;
-use crate::ports::stored::{Migration, StoredPort};
-use crate::telemetry::chain;
+use crate::clients::error::ApiError;
+use crate::clients::objects::Objects;
+use crate::clients::storage_versions::{MigrationLookup, StorageVersionsClient};
+use crate::telemetry::error_chain;
 
 /// What one look has found.
 pub(super) struct Looked {
-    pub(super) definition: Reading<Option<Definition>>,
+    pub(super) definition: Reading<Option<StoredCrd>>,
     /// The object in which records are kept, as it is.
     pub(super) book: Option<ConfigMap>,
     pub(super) record: Reading<Option<Record>>,
@@ -30,7 +30,7 @@ pub(super) struct Looked {
 
 /// Where to look.
 pub(super) struct Outlook {
-    pub(super) port: StoredPort,
+    pub(super) port: StorageVersionsClient,
     pub(super) objects: Objects,
     /// The operator's own namespace.
     pub(super) namespace: String,
@@ -49,7 +49,7 @@ impl Outlook {
         };
         let asked = book
             .as_ref()
-            .and_then(|it| it.annotations().get(names::MIGRATION_ASKED_ANNOTATION).cloned());
+            .and_then(|it| it.annotations().get(names::MIGRATION_RETRY_ANNOTATION).cloned());
         let mut looked = Looked {
             definition,
             book,
@@ -84,9 +84,9 @@ impl Outlook {
             return Reading::Known(Errand::Unserved);
         }
         match read(self.port.migration(kind).await) {
-            Reading::Known(Migration::Unserved) => Reading::Known(Errand::Unserved),
-            Reading::Known(Migration::Absent) => Reading::Known(Errand::Absent),
-            Reading::Known(Migration::There(found)) => Reading::Known(errand(&found)),
+            Reading::Known(MigrationLookup::NotServed) => Reading::Known(Errand::Unserved),
+            Reading::Known(MigrationLookup::NotFound) => Reading::Known(Errand::Absent),
+            Reading::Known(MigrationLookup::Found(found)) => Reading::Known(errand(&found)),
             Reading::Unknown => Reading::Unknown,
         }
     }
@@ -121,15 +121,15 @@ fn errand(found: &Value) -> Errand {
 
 /// What was written down of a kind. What cannot be read is as good as nothing: everything is looked at once more.
 pub(crate) fn recorded(kind: &Kind, book: Option<&ConfigMap>) -> Option<Record> {
-    let text = book?.data.as_ref()?.get(&kind.definition_name())?;
+    let text = book?.data.as_ref()?.get(&kind.crd_name())?;
     serde_json::from_str(text).ok()
 }
 
-fn read<T>(answer: Result<T, CallError>) -> Reading<T> {
+fn read<T>(answer: Result<T, ApiError>) -> Reading<T> {
     match answer {
         Ok(found) => Reading::Known(found),
         Err(error) => {
-            tracing::debug!(error = chain(&error), "what is stored could not be looked at");
+            tracing::debug!(error = error_chain(&error), "what is stored could not be looked at");
             Reading::Unknown
         }
     }

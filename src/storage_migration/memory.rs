@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::seen::Listed;
-use crate::api::crd::stored::Definition;
-use crate::api::moment::Moment;
+use crate::api::crd::stored::StoredCrd;
+use crate::api::monotonic::MonotonicTime;
 
 /// So many writes are under way at a time at first, and at most.
 const FIRST_WIDTH: usize = 4;
@@ -25,9 +25,9 @@ const MOST_PROVEN: usize = 100_000;
 #[derive(Clone, Debug)]
 pub(crate) struct Memory {
     /// The definition as it was first seen, and when.
-    known: Option<(String, Moment)>,
+    known: Option<(String, MonotonicTime)>,
     /// Nothing is tried before.
-    again: Option<Moment>,
+    again: Option<MonotonicTime>,
     /// Failures since something went well.
     failures: u32,
     /// Tries of the page at hand.
@@ -36,7 +36,7 @@ pub(crate) struct Memory {
     pub(super) carried: u64,
     width: usize,
     /// Since when a pass with failures is over.
-    held: Option<Moment>,
+    held: Option<MonotonicTime>,
     /// The last wish to try again that was heard.
     answered: Option<String>,
     proven: BTreeSet<(String, String)>,
@@ -60,8 +60,9 @@ impl Default for Memory {
 
 impl Memory {
     /// Takes in a definition. One that was written anew is a new one.
-    pub(crate) fn see(&mut self, definition: &Definition, now: Moment) {
-        let mark = format!("{} {} {}", definition.uid, definition.storage, definition.edits);
+    pub(crate) fn see(&mut self, definition: &StoredCrd, now: MonotonicTime) {
+        let mark =
+            format!("{} {} {}", definition.uid, definition.storage, definition.spec_fingerprint);
         if self.known.as_ref().is_none_or(|(known, _)| *known != mark) {
             *self = Self {
                 known: Some((mark, now)),
@@ -72,17 +73,17 @@ impl Memory {
     }
 
     /// Since when the definition is as it is.
-    pub(crate) fn known_since(&self) -> Option<Moment> {
+    pub(crate) fn known_since(&self) -> Option<MonotonicTime> {
         self.known.as_ref().map(|(_, since)| *since)
     }
 
     /// When something may be tried again.
-    pub(crate) fn again(&self, now: Moment) -> Option<Moment> {
+    pub(crate) fn again(&self, now: MonotonicTime) -> Option<MonotonicTime> {
         self.again.filter(|again| *again > now)
     }
 
     /// Something did not go well.
-    pub(crate) fn unwell(&mut self, now: Moment) {
+    pub(crate) fn unwell(&mut self, now: MonotonicTime) {
         let doubled = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(self.failures));
         self.failures = self.failures.saturating_add(1);
         self.again = Some(now.plus(doubled.min(MOST_PAUSE)));
@@ -120,12 +121,12 @@ impl Memory {
     }
 
     /// Since when a pass with failures is over; from now on, if it was not known.
-    pub(crate) fn held(&mut self, now: Moment) {
+    pub(crate) fn held(&mut self, now: MonotonicTime) {
         self.held.get_or_insert(now);
     }
 
     /// The same, as it is remembered.
-    pub(crate) const fn held_since(&self) -> Option<Moment> {
+    pub(crate) const fn held_since(&self) -> Option<MonotonicTime> {
         self.held
     }
 

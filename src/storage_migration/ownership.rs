@@ -11,7 +11,7 @@ mod fields;
 
 use serde_json::{Map, Value, json};
 
-use crate::api::convert::{ANNOTATION, convert};
+use crate::api::convert::{PRESERVED_FIELDS_ANNOTATION, convert};
 use crate::api::kinds::Kind;
 use fields::{keep, merge, named, pick};
 
@@ -65,7 +65,7 @@ fn translated(kind: &'static Kind, object: &Value, entry: &Value) -> Option<Valu
         let mut metadata = metadata.clone();
         // What a version could not say was kept there, and is said now.
         if let Some(Value::Object(annotations)) = metadata.get_mut("f:annotations") {
-            annotations.remove(&format!("f:{ANNOTATION}"));
+            annotations.remove(&format!("f:{PRESERVED_FIELDS_ANNOTATION}"));
         }
         fields.insert("f:metadata".to_owned(), metadata);
     }

@@ -8,7 +8,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::api::crd::stored::Definition;
+use crate::api::crd::stored::StoredCrd;
 
 /// One run over the objects of a definition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -124,10 +124,10 @@ pub(crate) struct Failure {
 
 impl Record {
     /// Whether this is a run over the definition as it is.
-    pub(crate) fn is_of(&self, definition: &Definition) -> bool {
+    pub(crate) fn is_of(&self, definition: &StoredCrd) -> bool {
         self.uid == definition.uid
             && self.storage == definition.storage
-            && self.edits == definition.edits
+            && self.edits == definition.spec_fingerprint
             && self.versions.iter().eq(definition.versions.iter().map(|(name, _)| name))
     }
 }

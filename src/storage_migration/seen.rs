@@ -6,9 +6,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::memory::Memory;
 use super::record::Record;
-use crate::api::crd::stored::Definition;
+use crate::api::crd::stored::StoredCrd;
 use crate::api::kinds::{self, Kind};
-use crate::api::moment::Moment;
+use crate::api::monotonic::MonotonicTime;
 
 /// Who writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub(crate) enum End {
 pub(crate) struct Seen<'a> {
     pub(crate) kind: &'static Kind,
     pub(crate) way: Way,
-    pub(crate) definition: Reading<Option<Definition>>,
+    pub(crate) definition: Reading<Option<StoredCrd>>,
     pub(crate) record: Reading<Option<Record>>,
     /// When an administrator last asked to try again, if ever.
     pub(crate) asked: Option<String>,
@@ -68,7 +68,7 @@ pub(crate) struct Seen<'a> {
     /// Only looked at while it matters.
     pub(crate) errand: Reading<Errand>,
     pub(crate) memory: &'a Memory,
-    pub(crate) now: Moment,
+    pub(crate) now: MonotonicTime,
 }
 
 /// The kinds whose objects can be stored in more than one version.

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::decide::Goal;
 use super::record::{Errand, Failure, Phase, Record, Tally};
 use super::seen::{Listed, Way};
-use crate::api::crd::stored::Definition;
+use crate::api::crd::stored::StoredCrd;
 
 /// So many failures are written down by name; all are counted.
 const MOST_FAILURES: usize = 20;
@@ -122,7 +122,7 @@ pub(crate) struct Beginning {
 
 /// A run begins.
 pub(crate) fn begun(
-    definition: &Definition,
+    definition: &StoredCrd,
     before: Option<&Record>,
     beginning: &Beginning,
 ) -> Record {
@@ -132,7 +132,7 @@ pub(crate) fn begun(
         uid: definition.uid.clone(),
         storage: definition.storage.clone(),
         versions: definition.versions.iter().map(|(name, _)| name.clone()).collect(),
-        edits: definition.edits.clone(),
+        edits: definition.spec_fingerprint.clone(),
         phase: match (goal, way) {
             (Goal::Owners, _) => Phase::Owners,
             (Goal::Storage, Way::Kubernetes) => Phase::Delegated,
@@ -156,7 +156,7 @@ pub(crate) fn turned(
     record: &Record,
     paged: Paged,
     next: Option<String>,
-    definition: &Definition,
+    definition: &StoredCrd,
     now: Timestamp,
 ) -> Record {
     let mut after = record.clone();
@@ -194,7 +194,7 @@ pub(crate) fn rewound(record: &Record) -> Record {
 pub(crate) fn entered(
     record: &Record,
     phase: Phase,
-    definition: &Definition,
+    definition: &StoredCrd,
     now: Timestamp,
 ) -> Record {
     let mut after = rewound(record);

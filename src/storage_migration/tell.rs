@@ -1,5 +1,5 @@
 //! What the wing says: in the log each thing once until something else is true, and in Events on the definition.
-//! Comes in: plans, and how they ended. Goes out: log lines and Events. May touch: `ports`, the log.
+//! Comes in: plans, and how they ended. Goes out: log lines and Events. May touch: `clients`, the log.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use kube::runtime::events::{Event, EventType, Recorder};
 
 use super::decide::{Because, Plan};
 use super::record::{Phase, Record};
-use crate::api::crd::stored::Definition;
+use crate::api::crd::stored::StoredCrd;
 use crate::api::kinds::Kind;
 use crate::api::names;
-use crate::ports::mandate::Mandate;
-use crate::telemetry::chain;
+use crate::clients::leader_guard::LeaderGuard;
+use crate::telemetry::error_chain;
 
 /// An Event that does not get through is not waited for.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -33,13 +33,13 @@ pub(super) struct Word {
 
 impl Said {
     /// Tells why nothing is done, if that is news.
-    pub(super) fn plan(&mut self, kind: &Kind, plan: &Plan, definition: Option<&Definition>) {
+    pub(super) fn plan(&mut self, kind: &Kind, plan: &Plan, definition: Option<&StoredCrd>) {
         let because = plan.because;
         if self.because.replace(because) == Some(because) {
             return;
         }
         let (definition, stored) =
-            (kind.definition_name(), definition.map(|it| it.stored.join(", ")).unwrap_or_default());
+            (kind.crd_name(), definition.map(|it| it.stored.join(", ")).unwrap_or_default());
         let because_of = because.name();
         if let Some(words) = words(because) {
             tracing::warn!(definition, stored, because = because_of, "{words}");
@@ -57,7 +57,7 @@ impl Said {
         after: &Record,
     ) -> Option<Word> {
         self.unwell = false;
-        let definition = kind.definition_name();
+        let definition = kind.crd_name();
         tracing::info!(
             definition,
             because = plan.because.name(),
@@ -77,7 +77,7 @@ impl Said {
 
     /// Tells that a step was not made, once.
     pub(super) fn unwell(&mut self, kind: &Kind, plan: &Plan, why: &str) {
-        let (definition, because) = (kind.definition_name(), plan.because.name());
+        let (definition, because) = (kind.crd_name(), plan.because.name());
         if std::mem::replace(&mut self.unwell, true) {
             tracing::debug!(definition, because, why, "still not done");
         } else {
@@ -175,7 +175,7 @@ impl Word {
     pub(super) async fn publish(
         self,
         recorder: &Recorder,
-        mandate: &Mandate,
+        mandate: &LeaderGuard,
         kind: &Kind,
         uid: &str,
     ) {
@@ -195,7 +195,7 @@ pub(super) fn definition(kind: &Kind, uid: &str) -> ObjectReference {
     ObjectReference {
         api_version: Some("apiextensions.k8s.io/v1".to_owned()),
         kind: Some("CustomResourceDefinition".to_owned()),
-        name: Some(kind.definition_name()),
+        name: Some(kind.crd_name()),
         uid: Some(uid.to_owned()),
         ..ObjectReference::default()
     }
@@ -204,13 +204,13 @@ pub(super) fn definition(kind: &Kind, uid: &str) -> ObjectReference {
 /// Writes an Event, if this replica leads.
 pub(super) async fn publish(
     recorder: &Recorder,
-    mandate: &Mandate,
+    mandate: &LeaderGuard,
     event: &Event,
     about: &ObjectReference,
 ) {
-    if let Ok(Err(error)) = mandate.during(LIMIT, recorder.publish(event, about)).await {
+    if let Ok(Err(error)) = mandate.run(LIMIT, recorder.publish(event, about)).await {
         tracing::debug!(
-            error = chain(&error),
+            error = error_chain(&error),
             manager = names::OPERATOR,
             "an Event was not written"
         );

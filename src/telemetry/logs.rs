@@ -1,6 +1,4 @@
-//! The log: structured lines on stderr.
-//! Comes in: a form and a filter, both already checked. Goes out: the process-wide subscriber.
-//! May touch: stderr. Started once, by `app`, before anything has something to say.
+//! Structured logs on stderr.
 
 use std::error::Error;
 use std::io;
@@ -60,7 +58,7 @@ pub(crate) fn start_logs(format: LogFormat, filter: LogFilter) -> Result<(), Try
 
 /// An error with everything that caused it, outermost first; the deepest cause is often the only
 /// one that helps.
-pub(crate) fn chain(error: &dyn Error) -> String {
+pub(crate) fn error_chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {
@@ -102,7 +100,7 @@ mod tests {
 
     #[test]
     fn the_deepest_cause_of_an_error_is_told() {
-        assert_eq!(chain(&Outer(Inner)), "failed to read the lease: connection refused");
+        assert_eq!(error_chain(&Outer(Inner)), "failed to read the lease: connection refused");
     }
 
     #[derive(Debug, thiserror::Error)]
@@ -116,7 +114,7 @@ mod tests {
         });
         let said: kube::core::Status = serde_json::from_value(said).unwrap();
         let error = Call(Box::new(kube::Error::Api(said.boxed())));
-        assert_eq!(chain(&error), "failed to read the Secret a/b: b is forbidden");
+        assert_eq!(error_chain(&error), "failed to read the Secret a/b: b is forbidden");
     }
 
     #[test]

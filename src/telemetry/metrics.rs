@@ -1,10 +1,10 @@
-//! The measurements of this process, in one registry.
-//! Comes in: facts, told by whoever knows them. Goes out: `OpenMetrics` text.
-//! May touch: `api::names`. Every metric's name is spelled here or below, and nowhere else.
+//! The metrics of this process, in one registry.
+//!
+//! Every metric name is defined here or in a submodule, and nowhere else.
 
 mod certificates;
 mod etcd_clusters;
-mod grants;
+mod namespace_access;
 mod storage_migration;
 mod webhook;
 
@@ -19,14 +19,14 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
-pub(crate) use etcd_clusters::Census;
-pub(crate) use storage_migration::Dealt;
-pub(crate) use webhook::{Refused, ReviewErrand, ReviewOutcome, WebhookMetrics};
+pub(crate) use etcd_clusters::ClusterSample;
+pub(crate) use storage_migration::MigrationCounts;
+pub(crate) use webhook::{RejectReason, RequestOutcome, RequestType, WebhookMetrics};
 
 use crate::api::names;
 use certificates::CertificateMetrics;
 use etcd_clusters::EtcdClusterMetrics;
-use grants::GrantMetrics;
+use namespace_access::NamespaceAccessMetrics;
 use storage_migration::StorageMigrationMetrics;
 
 /// The registry and the handles to what is in it.
@@ -41,7 +41,7 @@ pub(crate) struct Metrics {
     /// The etcd clusters.
     pub(crate) etcd_clusters: EtcdClusterMetrics,
     /// The operator's rights in namespaces.
-    pub(crate) grants: GrantMetrics,
+    pub(crate) namespace_access: NamespaceAccessMetrics,
     /// Stored objects and their versions.
     pub(crate) storage_migration: StorageMigrationMetrics,
 }
@@ -69,7 +69,7 @@ impl Metrics {
             webhook: WebhookMetrics::new(&mut registry),
             certificates: CertificateMetrics::register(&mut registry),
             etcd_clusters: EtcdClusterMetrics::register(&mut registry),
-            grants: GrantMetrics::register(&mut registry),
+            namespace_access: NamespaceAccessMetrics::register(&mut registry),
             storage_migration: StorageMigrationMetrics::register(&mut registry),
             registry: Arc::new(registry),
         }

@@ -1,10 +1,9 @@
-//! The probe port: `/livez`, `/readyz` and `/metrics` over plain HTTP/1.1.
-//! Comes in: requests of a kubelet or a scraper, and anything else that finds the port.
-//! Goes out: short answers. May touch: gates, metrics and the socket it was given.
-//! Headers, connections and time are bounded, and no single peer can take all connections: a
-//! kubelet that finds no place would restart a process that is well.
+//! The probe server: `/livez`, `/readyz` and `/metrics` over plain HTTP/1.1.
+//!
+//! Headers, connections and durations are bounded, and no single peer can use all connections: a
+//! kubelet that gets none would restart a healthy process.
 
-mod seats;
+mod connections;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,26 +21,26 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time;
 
-use seats::Seats;
+use connections::PeerConnections;
 
 use super::{Gates, Metrics};
 use crate::api::names;
 
 /// A kubelet and a few scrapers need a handful. When all are taken, the next waits for one.
-const CONNECTIONS: usize = 64;
+const MAX_CONNECTIONS: usize = 64;
 /// What one address may have at once; the next is closed unheard.
-const CONNECTIONS_OF_ONE_PEER: usize = 8;
+const MAX_CONNECTIONS_PER_PEER: usize = 8;
 /// A client that has not sent its header by then is not a client of ours. It also ends
 /// connections that are kept open in idleness.
-const HEADER_TIME: Duration = Duration::from_secs(5);
+const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Bounds a client that reads its answer drop by drop.
-const CONNECTION_TIME: Duration = Duration::from_mins(1);
+const CONNECTION_TIMEOUT: Duration = Duration::from_mins(1);
 /// How long the answers that were begun may take once the end was asked for.
-pub(crate) const LAST_ANSWERS: Duration = Duration::from_secs(2);
-const HEADER_BYTES: usize = 16 * 1024;
-const HEADERS: usize = 64;
+pub(crate) const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
+const MAX_HEADER_BYTES: usize = 16 * 1024;
+const MAX_HEADERS: usize = 64;
 /// Out of file descriptors, most likely; asking again at once would only burn time.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -58,13 +57,13 @@ pub(crate) struct Probes {
 pub(crate) async fn serve(listener: TcpListener, probes: Probes, stop: impl Future<Output = ()>) {
     let router = router(probes);
     let open = GracefulShutdown::new();
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
-    let seats = Seats::new(CONNECTIONS_OF_ONE_PEER);
+    let connection_slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let peers = PeerConnections::new(MAX_CONNECTIONS_PER_PEER);
     let mut stop = std::pin::pin!(stop);
     loop {
-        let place = tokio::select! {
+        let permit = tokio::select! {
             () = &mut stop => break,
-            place = Arc::clone(&places).acquire_owned() => place,
+            permit = Arc::clone(&connection_slots).acquire_owned() => permit,
         };
         let accepted = tokio::select! {
             () = &mut stop => break,
@@ -72,19 +71,19 @@ pub(crate) async fn serve(listener: TcpListener, probes: Probes, stop: impl Futu
         };
         match accepted {
             Ok((stream, peer)) => {
-                let Some(seat) = seats.take(peer.ip()) else {
+                let Some(slot) = peers.take(peer.ip()) else {
                     continue;
                 };
                 let connection = open.watch(connection(stream, router.clone()));
                 tokio::spawn(async move {
                     // Either end may hang up at any time; there is nothing to be mended.
-                    time::timeout(CONNECTION_TIME, connection).await.ok();
-                    drop((seat, place));
+                    time::timeout(CONNECTION_TIMEOUT, connection).await.ok();
+                    drop((slot, permit));
                 });
             }
             Err(error) => {
                 tracing::warn!(%error, "failed to accept a connection on the probe port");
-                time::sleep(ACCEPT_PAUSE).await;
+                time::sleep(ACCEPT_RETRY_DELAY).await;
             }
         }
     }
@@ -98,9 +97,9 @@ fn connection(
 ) -> http1::Connection<TokioIo<TcpStream>, TowerToHyperService<Router>> {
     http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_TIME)
-        .max_headers(HEADERS)
-        .max_buf_size(HEADER_BYTES)
+        .header_read_timeout(HEADER_TIMEOUT)
+        .max_headers(MAX_HEADERS)
+        .max_buf_size(MAX_HEADER_BYTES)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router))
 }
 
@@ -109,7 +108,7 @@ fn router(probes: Probes) -> Router {
         .route(names::LIVE_PATH, get(live))
         .route(names::READY_PATH, get(ready))
         .route(names::METRICS_PATH, get(metrics))
-        .fallback(lost)
+        .fallback(not_found)
         .with_state(probes)
 }
 
@@ -136,7 +135,7 @@ async fn metrics(State(probes): State<Probes>) -> Response {
     }
 }
 
-async fn lost() -> Response {
+async fn not_found() -> Response {
     (StatusCode::NOT_FOUND, "nothing is here; try /livez, /readyz or /metrics\n").into_response()
 }
 

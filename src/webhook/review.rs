@@ -1,12 +1,12 @@
-//! Reviews as they arrive: the envelope is opened, what is in it stays text until somebody needs it.
-//! Comes in: the bytes of a request. Goes out: an admission or a conversion to be answered, or one
-//! sentence about what was expected. May touch: `weight`.
-//! A field of another type than expected is as good as none: the uid must be found whatever else
-//! there is, because without it no word of the answer reaches the user.
+//! Decodes `AdmissionReview` and `ConversionReview`. The objects in a review stay raw JSON until they
+//! are needed.
+//!
+//! A field of an unexpected type counts as missing: the uid must be found in any review, because
+//! without it the API server drops the response and its message.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
-pub(crate) mod answer;
 mod objects;
+pub(crate) mod response;
 
 use std::fmt;
 
@@ -15,82 +15,84 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use thiserror::Error;
 
-pub(crate) use objects::{Label, TooMuch, listed, tree};
+pub(crate) use objects::{ObjectError, ObjectName, parse, split_list};
 
-/// What an admission review says it is.
-pub(crate) const ADMISSION: Form = Form { kind: "AdmissionReview", version: "admission.k8s.io/v1" };
-/// What a conversion review says it is.
-pub(crate) const CONVERSION: Form =
-    Form { kind: "ConversionReview", version: "apiextensions.k8s.io/v1" };
-/// The most characters of a stranger's words that are repeated to them.
-const MOST_REPEATED: usize = 64;
+/// `AdmissionReview`, in the version that is supported.
+pub(crate) const ADMISSION: ReviewKind =
+    ReviewKind { kind: "AdmissionReview", version: "admission.k8s.io/v1" };
+/// `ConversionReview`, in the version that is supported.
+pub(crate) const CONVERSION: ReviewKind =
+    ReviewKind { kind: "ConversionReview", version: "apiextensions.k8s.io/v1" };
+/// The maximum number of characters of a request that a message repeats.
+const MAX_ECHOED_CHARS: usize = 64;
 
-/// A kind of review, in the version that is spoken here.
+/// A kind of review and its API version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Form {
+pub(crate) struct ReviewKind {
     pub(crate) kind: &'static str,
     pub(crate) version: &'static str,
 }
 
-impl fmt::Display for Form {
+impl fmt::Display for ReviewKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kind, version } = self;
         write!(f, "{kind} of {version}")
     }
 }
 
-/// Why a request is not a review. There is no uid yet, so it is answered in plain words.
+/// Why a request is not a review. Without a uid there is no review to respond with, so the response
+/// is plain text.
 #[derive(Debug, Error, PartialEq, Eq)]
-pub(crate) enum Unread {
-    #[error("expected one {form} as JSON; this cannot be read: {why}")]
-    NotJson { form: Form, why: String },
-    #[error("expected one {form}; this is {kind:?} of {version:?}")]
-    Other { form: Form, kind: String, version: String },
-    #[error("expected one {form} with a `request` in it; there is none")]
-    NoRequest { form: Form },
-    #[error("expected one {form} with a `request.uid`; there is none")]
-    NoUid { form: Form },
+pub(crate) enum DecodeError {
+    #[error("expected one {expected} as JSON; this cannot be read: {error}")]
+    NotJson { expected: ReviewKind, error: String },
+    #[error("expected one {expected}; this is {kind:?} of {version:?}")]
+    Other { expected: ReviewKind, kind: String, version: String },
+    #[error("expected one {expected} with a `request` in it; there is none")]
+    NoRequest { expected: ReviewKind },
+    #[error("expected one {expected} with a `request.uid`; there is none")]
+    NoUid { expected: ReviewKind },
 }
 
-/// What somebody wants to do with an object.
+/// The request of an `AdmissionReview`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Admission<'a> {
-    #[serde(deserialize_with = "leniently")]
+    #[serde(deserialize_with = "lenient")]
     pub(crate) uid: String,
-    /// What the object is.
-    #[serde(deserialize_with = "leniently")]
+    /// The kind of the object in the review.
+    #[serde(deserialize_with = "lenient")]
     pub(crate) kind: KindName,
-    /// What the user wrote, if the apiserver converted it for us.
-    #[serde(deserialize_with = "leniently")]
+    /// The kind in which the user wrote it, if the API server converted the object.
+    #[serde(deserialize_with = "lenient")]
     pub(crate) request_kind: Option<KindName>,
-    /// What the object is stored under.
-    #[serde(deserialize_with = "leniently")]
+    /// The resource of the object in the review.
+    #[serde(deserialize_with = "lenient")]
     pub(crate) resource: ResourceName,
-    /// What the user asked for, if the apiserver converted it for us.
-    #[serde(deserialize_with = "leniently")]
+    /// The resource of the user's request, if the API server converted the object.
+    #[serde(deserialize_with = "lenient")]
     pub(crate) request_resource: Option<ResourceName>,
-    #[serde(deserialize_with = "leniently")]
+    #[serde(deserialize_with = "lenient")]
     pub(crate) sub_resource: String,
-    #[serde(deserialize_with = "leniently")]
+    #[serde(deserialize_with = "lenient")]
     pub(crate) operation: Operation,
-    /// Empty if the apiserver has yet to make one.
-    #[serde(deserialize_with = "leniently")]
+    /// Empty if the API server has yet to generate the name.
+    #[serde(deserialize_with = "lenient")]
     pub(crate) name: String,
-    #[serde(deserialize_with = "leniently")]
+    #[serde(deserialize_with = "lenient")]
     pub(crate) namespace: String,
-    #[serde(deserialize_with = "leniently")]
+    #[serde(deserialize_with = "lenient")]
     pub(crate) user_info: UserInfo,
-    /// What was asked for besides.
-    #[serde(deserialize_with = "leniently")]
-    pub(crate) options: Options,
+    /// The options of the request.
+    #[serde(deserialize_with = "lenient")]
+    pub(crate) options: RequestOptions,
     #[serde(borrow)]
     pub(crate) object: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(crate) old_object: Option<&'a RawValue>,
 }
 
-/// A kind, as a review names it.
+/// A group, version and kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(crate) struct KindName {
@@ -99,7 +101,7 @@ pub(crate) struct KindName {
     pub(crate) kind: String,
 }
 
-/// A resource, as a review names it.
+/// A group, version and resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(crate) struct ResourceName {
@@ -108,42 +110,42 @@ pub(crate) struct ResourceName {
     pub(crate) resource: String,
 }
 
-/// Who asks.
+/// The user or service account that sent the request.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct UserInfo {
     pub(crate) username: String,
 }
 
-/// What a request asks for besides.
+/// The options of a create or update request.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(crate) struct Options {
-    /// By which name the sender owns what they write.
-    #[serde(deserialize_with = "leniently")]
+pub(crate) struct RequestOptions {
+    /// The field manager.
+    #[serde(deserialize_with = "lenient")]
     pub(crate) field_manager: String,
 }
 
-/// What is to be done.
+/// The operation of an admission request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub(crate) enum Operation {
     Create,
     Update,
     Delete,
-    /// Nothing that is judged here.
+    /// Any operation that is not reviewed here.
     #[default]
-    Else,
+    Other,
 }
 
-/// Objects that are wanted in another version.
+/// The request of a `ConversionReview`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Conversion<'a> {
-    #[serde(deserialize_with = "leniently")]
+    #[serde(deserialize_with = "lenient")]
     pub(crate) uid: String,
-    #[serde(rename = "desiredAPIVersion", deserialize_with = "leniently")]
-    pub(crate) wanted: String,
+    #[serde(rename = "desiredAPIVersion", deserialize_with = "lenient")]
+    pub(crate) desired_api_version: String,
     #[serde(borrow)]
     pub(crate) objects: Option<&'a RawValue>,
 }
@@ -151,52 +153,64 @@ pub(crate) struct Conversion<'a> {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", bound(deserialize = "Request: Deserialize<'de>"))]
 struct Envelope<Request> {
-    #[serde(default, deserialize_with = "leniently")]
+    #[serde(default, deserialize_with = "lenient")]
     api_version: String,
-    #[serde(default, deserialize_with = "leniently")]
+    #[serde(default, deserialize_with = "lenient")]
     kind: String,
     #[serde(default = "Option::default")]
     request: Option<Request>,
 }
 
-/// The admission in a review.
-pub(crate) fn admission(body: &[u8]) -> Result<Admission<'_>, Unread> {
-    let request: Admission<'_> = opened(body, ADMISSION)?;
-    if request.uid.is_empty() { Err(Unread::NoUid { form: ADMISSION }) } else { Ok(request) }
-}
-
-/// The conversion in a review.
-pub(crate) fn conversion(body: &[u8]) -> Result<Conversion<'_>, Unread> {
-    let request: Conversion<'_> = opened(body, CONVERSION)?;
-    if request.uid.is_empty() { Err(Unread::NoUid { form: CONVERSION }) } else { Ok(request) }
-}
-
-fn opened<'a, Request: Deserialize<'a>>(body: &'a [u8], form: Form) -> Result<Request, Unread> {
-    let envelope: Envelope<Request> = serde_json::from_slice(body)
-        .map_err(|error| Unread::NotJson { form, why: repeated(&error.to_string()) })?;
-    let Envelope { api_version, kind, request } = envelope;
-    if kind != form.kind || api_version != form.version {
-        let (kind, version) = (repeated(&kind), repeated(&api_version));
-        return Err(Unread::Other { form, kind, version });
+/// Decodes the request of an `AdmissionReview`.
+pub(crate) fn admission(body: &[u8]) -> Result<Admission<'_>, DecodeError> {
+    let request: Admission<'_> = decode(body, ADMISSION)?;
+    if request.uid.is_empty() {
+        Err(DecodeError::NoUid { expected: ADMISSION })
+    } else {
+        Ok(request)
     }
-    request.ok_or(Unread::NoRequest { form })
 }
 
-/// As much of a text as is repeated to whoever sent it.
-pub(crate) fn repeated(text: &str) -> String {
-    text.chars().take(MOST_REPEATED).collect()
+/// Decodes the request of a `ConversionReview`.
+pub(crate) fn conversion(body: &[u8]) -> Result<Conversion<'_>, DecodeError> {
+    let request: Conversion<'_> = decode(body, CONVERSION)?;
+    if request.uid.is_empty() {
+        Err(DecodeError::NoUid { expected: CONVERSION })
+    } else {
+        Ok(request)
+    }
 }
 
-/// What is there, or the default if it is something else.
-fn leniently<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
+fn decode<'a, Request: Deserialize<'a>>(
+    body: &'a [u8],
+    expected: ReviewKind,
+) -> Result<Request, DecodeError> {
+    let envelope: Envelope<Request> = serde_json::from_slice(body).map_err(|error| {
+        DecodeError::NotJson { expected, error: truncated_echo(&error.to_string()) }
+    })?;
+    let Envelope { api_version, kind, request } = envelope;
+    if kind != expected.kind || api_version != expected.version {
+        let (kind, version) = (truncated_echo(&kind), truncated_echo(&api_version));
+        return Err(DecodeError::Other { expected, kind, version });
+    }
+    request.ok_or(DecodeError::NoRequest { expected })
+}
+
+/// The start of a value from the request, short enough to repeat in a message.
+pub(crate) fn truncated_echo(text: &str) -> String {
+    text.chars().take(MAX_ECHOED_CHARS).collect()
+}
+
+/// The value, or the default if it has another type.
+fn lenient<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
-    let text = <&RawValue>::deserialize(deserializer)?;
-    Ok(serde_json::from_str(text.get()).unwrap_or_default())
+    let raw = <&RawValue>::deserialize(deserializer)?;
+    Ok(serde_json::from_str(raw.get()).unwrap_or_default())
 }
 
-/// A text in an object, or an empty one.
-pub(crate) fn text_at<'v>(object: &'v Value, pointer: &str) -> &'v str {
+/// The string at a JSON pointer; empty if there is none.
+pub(crate) fn string_at<'v>(object: &'v Value, pointer: &str) -> &'v str {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 

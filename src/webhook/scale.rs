@@ -1,87 +1,104 @@
-//! The number of replicas, when it comes alone: `kubectl scale`, or an autoscaler.
-//! Comes in: a Scale, and what it was before. Goes out: a ruling.
-//! May touch: `review`, the kinds of `api`.
-//! Such a request never shows the object that it is about. The words are those of the kind's own
-//! checks, made on an object that says its number and nothing else.
+//! The scale subresource: validates the number of replicas from `kubectl scale` or an autoscaler.
+//!
+//! A request for the scale subresource does not contain the object itself. The number is validated
+//! by the rules of the kind, on an object that has only `spec.replicas`, so that the messages are
+//! the same.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::admit::{OBJECT, OLD_OBJECT, object};
-use super::review::answer::{Refusal, Ruling};
-use super::review::{Admission, text_at};
-use crate::api::check::release::Abilities;
-use crate::api::check::{Facts, Fault, Verdict, Violation, check};
+use super::admission::{OBJECT, OLD_OBJECT, read_object};
+use super::review::response::{AdmissionDecision, Denial};
+use super::review::{Admission, string_at};
 use crate::api::kinds::{self, Kind};
+use crate::api::validation::features::FeatureSet;
+use crate::api::validation::{ErrorType, ValidationContext, ValidationResult, Violation, validate};
 
-/// Where a Scale has its number; the hub's versions have it in the same place.
-const PLACE: &str = "spec.replicas";
+/// The path of the number in a Scale; it is the same in the hub versions.
+const REPLICAS_PATH: &str = "spec.replicas";
 
-/// Judges the number.
-pub(crate) fn ruling(
-    asked: &Admission<'_>,
+/// Validates the number of replicas of a Scale.
+pub(crate) fn decide(
+    request: &Admission<'_>,
     kind: &'static Kind,
     now: Timestamp,
-) -> Result<Ruling, Refusal> {
-    let (new, old) = (object(asked.object, OBJECT)?, object(asked.old_object, OLD_OBJECT)?);
-    // Another kind of scale than there is today is none of our business.
-    if text_at(&new, "/kind") != "Scale" || number(&new) == number(&old) {
-        return Ok(Ruling::UNTOUCHED);
+) -> Result<AdmissionDecision, Denial> {
+    let (new, old) =
+        (read_object(request.object, OBJECT)?, read_object(request.old_object, OLD_OBJECT)?);
+    // Only the Scale kind of autoscaling is known; others are allowed.
+    if string_at(&new, "/kind") != "Scale" || replicas(&new) == replicas(&old) {
+        return Ok(AdmissionDecision::ALLOWED);
     }
-    let verdict = judged(asked, kind, &number(&new), now);
-    if verdict.allows() {
-        return Ok(Ruling::warned(verdict.warnings));
+    let result = validate_replicas(request, kind, &replicas(&new), now);
+    if result.is_valid() {
+        return Ok(AdmissionDecision::with_warnings(result.warnings));
     }
-    Err(Refusal::invalid(kind, name(asked, &new), &verdict.violations))
+    Err(Denial::invalid(kind, name(request, &new), &result.violations))
 }
 
-fn judged(asked: &Admission<'_>, kind: &'static Kind, number: &Value, now: Timestamp) -> Verdict {
+fn validate_replicas(
+    request: &Admission<'_>,
+    kind: &'static Kind,
+    replicas: &Value,
+    now: Timestamp,
+) -> ValidationResult {
     let hub = kind.hub();
-    let alone = json!({
+    let object = json!({
         "apiVersion": kind.api_version(hub),
         "kind": kind.name,
         "metadata": {},
-        "spec": { "replicas": number },
+        "spec": { "replicas": replicas },
     });
-    // Said in the hub's words, whichever version is asked: they are the words of a Scale.
-    let facts = Facts { now, can: Abilities::THIS_RELEASE, written_in: hub.name };
-    let Verdict { mut violations, mut warnings } = check(kind, None, &alone, &facts);
-    violations.retain(|violation| violation.path == PLACE);
-    warnings.retain(|words| words.starts_with(&format!("`{PLACE}` ")));
-    violations.extend(asleep(asked, kind, number));
-    Verdict { violations, warnings }
+    // Messages use the paths of the hub version, whatever version the request names: they are the
+    // paths of a Scale.
+    let context =
+        ValidationContext { now, features: FeatureSet::CURRENT, request_version: hub.name };
+    let ValidationResult { mut violations, mut warnings } = validate(kind, None, &object, &context);
+    violations.retain(|violation| violation.path == REPLICAS_PATH);
+    warnings.retain(|warning| warning.starts_with(&format!("`{REPLICAS_PATH}` ")));
+    violations.extend(in_memory_hibernation(request, kind, replicas));
+    ValidationResult { violations, warnings }
 }
 
-/// A cluster whose data is in memory does not survive its sleep. The hub's schema stops that, and an
-/// older one cannot see it.
-fn asleep(asked: &Admission<'_>, kind: &'static Kind, number: &Value) -> Option<Violation> {
-    let asked_for = asked.request_resource.as_ref().unwrap_or(&asked.resource);
-    let (version, hub) = (asked_for.version.as_str(), kind.hub().name);
+/// A cluster with data in memory loses it when it hibernates. The hub schema rejects that; the
+/// schema of an older version cannot.
+fn in_memory_hibernation(
+    request: &Admission<'_>,
+    kind: &'static Kind,
+    replicas: &Value,
+) -> Option<Violation> {
+    let requested = request.request_resource.as_ref().unwrap_or(&request.resource);
+    let (version, hub) = (requested.version.as_str(), kind.hub().name);
     let keeps_data = kind.name == kinds::ETCD_CLUSTER.name;
-    if !keeps_data || version == hub || number.as_i64() != Some(0) {
+    if !keeps_data || version == hub || replicas.as_i64() != Some(0) {
         return None;
     }
     let detail = format!(
         "{version} cannot say whether the data is in memory, where 0 would lose it; scale through \
          {hub}: kubectl scale --namespace {} {}.{hub}.{} {} --replicas=0",
-        asked.namespace,
+        request.namespace,
         kind.plural(),
         kind.group,
-        asked.name,
+        request.name,
     );
-    let value = Some(number.clone());
-    Some(Violation { path: PLACE.to_owned(), fault: Fault::Invalid, value, detail })
+    let value = Some(replicas.clone());
+    Some(Violation {
+        path: REPLICAS_PATH.to_owned(),
+        error_type: ErrorType::Invalid,
+        value,
+        detail,
+    })
 }
 
-/// The number in a Scale. One that is left out is 0: that is how it is written.
-fn number(scale: &Value) -> Value {
-    let said = scale.pointer("/spec/replicas").filter(|number| !number.is_null());
-    said.cloned().unwrap_or_else(|| json!(0))
+/// The number of replicas in a Scale. A missing number is 0, because a Scale omits it then.
+fn replicas(scale: &Value) -> Value {
+    let value = scale.pointer("/spec/replicas").filter(|replicas| !replicas.is_null());
+    value.cloned().unwrap_or_else(|| json!(0))
 }
 
-fn name<'a>(asked: &'a Admission<'_>, scale: &'a Value) -> &'a str {
-    if asked.name.is_empty() { text_at(scale, "/metadata/name") } else { &asked.name }
+fn name<'a>(request: &'a Admission<'_>, scale: &'a Value) -> &'a str {
+    if request.name.is_empty() { string_at(scale, "/metadata/name") } else { &request.name }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Hostile reviews: JSON that is too deep, too heavy or not JSON, and reviews that lie.
 
-use quorate::api::convert::ANNOTATION;
+use quorate::api::convert::PRESERVED_FIELDS_ANNOTATION;
 use serde_json::{Value, json};
 
 use super::bodies::{May, Strike};
@@ -203,7 +203,8 @@ fn object(dice: &mut Dice, uid: &str) -> Strike {
             if !object["metadata"].is_object() {
                 object["metadata"] = json!({});
             }
-            object["metadata"]["annotations"] = json!({ ANNOTATION: odd(dice).to_string() });
+            object["metadata"]["annotations"] =
+                json!({ PRESERVED_FIELDS_ANNOTATION: odd(dice).to_string() });
         }
         if dice.below(9) == 0 {
             object[place] = odd(dice);

@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use quorate::webhook::stand::Stand;
+use quorate::webhook::testing::TestServer;
 use rustls::crypto::ring;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::sign::CertifiedKey;
@@ -46,7 +46,7 @@ pub(crate) fn be_port() {
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
     let provider = ring::default_provider();
     let chain = vec![made.cert.der().clone()];
-    let stand = Arc::new(Stand::new(CertifiedKey::from_der(chain, key, &provider).unwrap()));
+    let stand = Arc::new(TestServer::new(CertifiedKey::from_der(chain, key, &provider).unwrap()));
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let runtime = builder.worker_threads(2).enable_all().build().unwrap();
     let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).unwrap();
@@ -62,7 +62,7 @@ pub(crate) fn be_port() {
     });
     for line in std::io::stdin().lines() {
         line.unwrap();
-        say(&stand.measured());
+        say(&stand.metrics_text());
     }
     stop.send(()).unwrap();
     runtime.block_on(serving).unwrap();

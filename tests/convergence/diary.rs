@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use quorate::etcd_cluster::decide::decide;
 use quorate::etcd_cluster::plan::Plan;
-use quorate::etcd_cluster::seen::{Name, Pod, Reading, Seen};
+use quorate::etcd_cluster::state::{MemberName, ObservedState, PodState, Reading};
 use serde::Deserialize;
 
 use crate::world::{Fault, World, calls};
@@ -25,7 +25,7 @@ struct Page {
     cluster: String,
     /// Whether the API server itself was asked. What watches tell is late.
     asked: bool,
-    seen: Seen,
+    seen: ObservedState,
     plan: Plan,
 }
 
@@ -93,7 +93,10 @@ fn edited(ways: &HashSet<World>) -> HashSet<World> {
 }
 
 /// The worlds that look like this, after as few faults as possible.
-fn explained(from: &HashSet<World>, seen: &Seen) -> Result<(HashSet<World>, usize), String> {
+fn explained(
+    from: &HashSet<World>,
+    seen: &ObservedState,
+) -> Result<(HashSet<World>, usize), String> {
     let mut ways = from.clone();
     for faults in 0..=MOST_FAULTS {
         let fit: HashSet<World> =
@@ -112,7 +115,7 @@ fn explained(from: &HashSet<World>, seen: &Seen) -> Result<(HashSet<World>, usiz
     Err(format!("it cannot be: {}", words.join("\n or ")))
 }
 
-fn by_hand(seen: &Seen) -> impl Iterator<Item = Fault> {
+fn by_hand(seen: &ObservedState) -> impl Iterator<Item = Fault> {
     seen.members.iter().map(|it| Fault::SendAway(it.name.clone()))
 }
 
@@ -140,7 +143,7 @@ fn a_diary_in_which_a_member_appears_from_nowhere_cannot_be() {
     let mut pages = diary(CLUSTERS[0]);
     let at = a_page_with(&pages, |page| page.seen.members.len() == 3);
     let mut stranger = pages[at].seen.members[0].clone();
-    stranger.name = Name("main-other".to_owned());
+    stranger.name = MemberName("main-other".to_owned());
     pages[at].seen.members.push(stranger);
     let words = told(&pages).unwrap_err();
     assert!(words.contains("main-other"), "{words}");
@@ -150,12 +153,12 @@ fn a_diary_in_which_a_member_appears_from_nowhere_cannot_be() {
 fn a_diary_in_which_a_member_without_a_pod_is_well_cannot_be() {
     let mut pages = diary(CLUSTERS[0]);
     let lacks_pod = |page: &Page| {
-        let is_well = |name: &Name| {
+        let is_well = |name: &MemberName| {
             let entry = page.seen.etcd.known().and_then(|etcd| etcd.entry(name));
-            entry.is_some_and(|it| !it.is_well())
+            entry.is_some_and(|it| !it.is_healthy())
         };
         let mut members = page.seen.members.iter();
-        members.any(|it| it.pod == Reading::Known(Pod::None) && is_well(&it.name))
+        members.any(|it| it.pod == Reading::Known(PodState::Missing) && is_well(&it.name))
     };
     let at = a_page_with(&pages, lacks_pod);
     let Reading::Known(etcd) = &mut pages[at].seen.etcd else { panic!("nobody answers") };

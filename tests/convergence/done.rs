@@ -1,14 +1,14 @@
 //! What is done to the world: the chores and steps of a plan, and what each of them would break.
 
-use quorate::api::told::Told;
-use quorate::etcd_cluster::plan::{Chore, MadeOf, Plan, Step};
-use quorate::etcd_cluster::seen::{Intent, Name};
+use quorate::api::start_mode::StartMode;
+use quorate::etcd_cluster::plan::{Plan, PodTemplate, Step, Task};
+use quorate::etcd_cluster::state::{Intent, MemberName};
 
 use super::{Disk, Entry, NAMES, Object, Process, Recipe, World};
 
 /// How many calls a plan makes.
 pub(crate) fn calls(plan: &Plan) -> usize {
-    plan.chores.len() + usize::from(plan.step != Step::Wait)
+    plan.tasks.len() + usize::from(plan.step != Step::Wait)
 }
 
 impl World {
@@ -16,11 +16,11 @@ impl World {
     pub(crate) fn after(&self, plan: &Plan, most: usize) -> Self {
         let mut after = self.clone();
         let busy = self.busy();
-        for chore in plan.chores.iter().take(most) {
+        for chore in plan.tasks.iter().take(most) {
             after.chore(chore);
             after.live();
         }
-        if most > plan.chores.len() {
+        if most > plan.tasks.len() {
             after.step(&plan.step);
             after.live();
         }
@@ -38,53 +38,55 @@ impl World {
 
     /// What was seen before anything was done is told: who does not belong to it any more.
     fn tell_who_left(&mut self, seen: &Self) {
-        let is_listed = |name: &Name| seen.list.iter().any(|it| it.name == *name);
+        let is_listed = |name: &MemberName| seen.list.iter().any(|it| it.name == *name);
         for (name, object) in self.members.iter_mut().filter(|_| seen.answers()) {
-            if seen.members.get(name).is_some_and(|it| it.intent.goes()) && !is_listed(name) {
-                object.intent = Intent::Left;
+            if seen.members.get(name).is_some_and(|it| it.intent.is_leaving()) && !is_listed(name) {
+                object.intent = Intent::Removed;
             }
         }
     }
 
-    fn chore(&mut self, chore: &Chore) {
+    fn chore(&mut self, chore: &Task) {
         match chore {
-            Chore::RecordFounders(names) => {
+            Task::RecordBootstrapMembers(names) => {
                 self.must_be_cleared_away();
                 self.used += names.len();
                 self.record.founders.clone_from(names);
                 self.record.begun = false;
                 self.record.abandoned = false;
             }
-            Chore::RecordAbandoned => {
+            Task::AbortBootstrap => {
                 self.record.abandoned = true;
                 if self.record.formed.is_some() {
                     self.broken = Some("a cluster that was formed is given up".to_owned());
                 }
             }
-            Chore::Scrap(name) => self.scrap(name),
-            Chore::RecordBegun => self.record.begun = true,
-            Chore::RecordFormed(id) => self.record.formed = Some(*id),
-            Chore::MakeFounder(name) => self.make(name, Intent::Bootstrap),
-            Chore::Adopt(name) => {
+            Task::DeleteBootstrapMember(name) => self.scrap(name),
+            Task::RecordBootstrapStarted => self.record.begun = true,
+            Task::RecordClusterId(id) => self.record.formed = Some(*id),
+            Task::CreateBootstrapMember(name) => self.make(name, Intent::Bootstrap),
+            Task::AdoptVolume(name) => {
                 self.make(name, Intent::Join);
                 self.members.get_mut(name).unwrap().had_pod = true;
             }
-            Chore::MakePod { member, told, of } => self.make_pod(member, *told, *of),
-            Chore::RecordPod(name) => {
+            Task::CreatePod { member, start_mode: told, template: of } => {
+                self.make_pod(member, *told, *of);
+            }
+            Task::MarkStarted(name) => {
                 self.members.get_mut(name).unwrap().had_pod = true;
             }
-            Chore::LetGo(name) => {
+            Task::RemoveSchedulingGate(name) => {
                 if let Some(Process::Gated(how)) = self.pods.get(name).copied() {
                     self.pods.insert(name.clone(), self.started(name, how));
                 }
             }
-            Chore::ClearPod(name) => {
+            Task::DeleteInactivePod(name) => {
                 if let Some(Process::Running { .. }) = self.pods.get(name) {
                     self.broken = Some(format!("{name} runs, and its pod is cleared away"));
                 }
                 self.lose_pod(name);
             }
-            Chore::Sleep(name) => {
+            Task::Hibernate(name) => {
                 if self.replicas > 0 {
                     self.broken = Some(format!("{name} is put to sleep, and nobody wants that"));
                 }
@@ -93,17 +95,17 @@ impl World {
         }
     }
 
-    fn make(&mut self, name: &Name, intent: Intent) {
+    fn make(&mut self, name: &MemberName, intent: Intent) {
         let address = self.address(name);
         self.addresses.insert(name.clone(), address);
         self.members.insert(name.clone(), Object { intent, had_pod: false, given_up: false });
     }
 
-    fn make_pod(&mut self, name: &Name, told: Told, of: MadeOf) {
+    fn make_pod(&mut self, name: &MemberName, told: StartMode, of: PodTemplate) {
         let recipe = match (of, self.worked()) {
-            (MadeOf::Wanted, _) => self.holds(),
-            (MadeOf::Before, Some(it)) => it,
-            (MadeOf::Before, None) => {
+            (PodTemplate::Desired, _) => self.holds(),
+            (PodTemplate::Previous, Some(it)) => it,
+            (PodTemplate::Previous, None) => {
                 self.broken = Some(format!("{name} is made as those before, and there are none"));
                 return;
             }
@@ -112,19 +114,19 @@ impl World {
         if recipe.refused {
             return;
         }
-        if self.members[name].intent == Intent::Left {
+        if self.members[name].intent == Intent::Removed {
             self.broken = Some(format!("{name} has left, and gets a pod"));
         }
         let was_somebody = self.disks.get(name) == Some(&Disk::Log) || self.members[name].had_pod;
         let process = match told {
-            Told::Found | Told::Join if was_somebody => {
+            StartMode::Bootstrap | StartMode::Join if was_somebody => {
                 self.broken = Some(format!("{name} may have been somebody and is told {told:?}"));
                 return;
             }
-            Told::Found | Told::Join => Process::Gated(told),
-            Told::Return => {
+            StartMode::Bootstrap | StartMode::Join => Process::Gated(told),
+            StartMode::Rejoin => {
                 self.made_of.insert(name.clone(), recipe);
-                self.started(name, Told::Return)
+                self.started(name, StartMode::Rejoin)
             }
         };
         self.disks.entry(name.clone()).or_insert(Disk::Empty);
@@ -134,9 +136,10 @@ impl World {
     }
 
     /// While some run as before, a change that nobody starts with has one member at most.
-    fn must_be_the_only_one_to_try(&mut self, name: &Name, recipe: Recipe) {
-        let fails = |it: &Name| matches!(self.pods.get(it), Some(Process::Waits(_)));
-        let same = |it: &Name| it != name && self.made_of.get(it) == Some(&recipe) && fails(it);
+    fn must_be_the_only_one_to_try(&mut self, name: &MemberName, recipe: Recipe) {
+        let fails = |it: &MemberName| matches!(self.pods.get(it), Some(Process::Waits(_)));
+        let same =
+            |it: &MemberName| it != name && self.made_of.get(it) == Some(&recipe) && fails(it);
         if let Some(other) =
             self.pods.keys().find(|it| same(it)).filter(|_| self.worked().is_some())
         {
@@ -144,7 +147,7 @@ impl World {
         }
     }
 
-    fn started(&self, name: &Name, how: Told) -> Process {
+    fn started(&self, name: &MemberName, how: StartMode) -> Process {
         if self.made_of.get(name).is_some_and(|it| it.spoilt) {
             Process::Waits(how)
         } else {
@@ -152,7 +155,7 @@ impl World {
         }
     }
 
-    fn scrap(&mut self, name: &Name) {
+    fn scrap(&mut self, name: &MemberName) {
         if self.record.formed.is_some() || !self.record.abandoned {
             self.broken = Some(format!("{name} is scrapped, and it may have been written to"));
         }
@@ -178,7 +181,7 @@ impl World {
     fn step(&mut self, step: &Step) {
         match step {
             Step::Wait => {}
-            Step::MakeJoiner(name) => {
+            Step::CreateMember(name) => {
                 self.make(name, Intent::Join);
                 let place = NAMES.iter().position(|it| **it == name.0);
                 self.used = place.map_or(self.used, |it| it + 1);
@@ -187,7 +190,7 @@ impl World {
                 self.must_have_the_same("somebody joins");
                 self.add(name);
             }
-            Step::Promote(id) => {
+            Step::PromoteLearner(id) => {
                 let entry = self.list.iter_mut().find(|it| it.id == id.0).unwrap();
                 entry.learner = false;
                 let name = entry.name.clone();
@@ -195,27 +198,29 @@ impl World {
                     self.broken = Some(format!("{name} votes and is not up"));
                 }
             }
-            Step::Retire(name) => self.members.get_mut(name).unwrap().intent = Intent::Leave,
+            Step::MarkForRemoval(name) => {
+                self.members.get_mut(name).unwrap().intent = Intent::Leave;
+            }
             Step::MoveLeader(id) => self.leader = Some(id.0),
-            Step::Remove(id) => self.remove(id.0),
-            Step::Restart(name) => self.restart(name),
-            Step::TakeBack(name) => self.take_back(name),
-            Step::FillLog => self.fill_log(),
-            Step::AllowDowngrade => self.allow_downgrade(),
-            Step::ForbidDowngrade => self.forbid_downgrade(),
-            Step::Readdress(name, scheme) => self.readdress(name, *scheme),
-            Step::MakeUsers => self.make_users(),
+            Step::RemoveMember(id) => self.remove(id.0),
+            Step::RecreatePod(name) => self.restart(name),
+            Step::RollBack(name) => self.take_back(name),
+            Step::AdvanceRaftLog => self.fill_log(),
+            Step::EnableDowngrade => self.allow_downgrade(),
+            Step::CancelDowngrade => self.forbid_downgrade(),
+            Step::UpdatePeerUrl(name, scheme) => self.readdress(name, *scheme),
+            Step::EnsureUsers => self.make_users(),
             Step::EnableAuth => self.enable_auth(),
             Step::DisableAuth => self.disable_auth(),
             Step::Compact(_) => self.compact(),
             Step::Defragment(name) => self.defragment(name),
-            Step::EndUpkeep => self.end_upkeep(),
-            Step::Disarm(alarm) => self.disarm(*alarm),
+            Step::FinishDefragmentation => self.end_upkeep(),
+            Step::DisarmAlarm(alarm) => self.disarm(*alarm),
             Step::DeletePod(name) => {
                 self.must_be_a_stranger(name);
                 self.lose_pod(name);
             }
-            Step::Forget(name) => {
+            Step::DeleteMember(name) => {
                 self.must_be_a_stranger(name);
                 self.members.remove(name);
                 self.addresses.remove(name);
@@ -224,7 +229,7 @@ impl World {
         }
     }
 
-    fn restart(&mut self, name: &Name) {
+    fn restart(&mut self, name: &MemberName) {
         self.must_have_the_same("a pod is made anew");
         if self.is_rewriting(name) {
             self.broken = Some(format!("{name} is made anew while it rewrites its file"));
@@ -250,7 +255,7 @@ impl World {
         }
     }
 
-    fn add(&mut self, name: &Name) {
+    fn add(&mut self, name: &MemberName) {
         if self.list.iter().any(|it| it.learner) {
             self.broken = Some(format!("{name} is a second learner"));
         }
@@ -274,7 +279,7 @@ impl World {
         }
     }
 
-    fn must_be_a_stranger(&mut self, name: &Name) {
+    fn must_be_a_stranger(&mut self, name: &MemberName) {
         if self.list.iter().any(|it| it.name == *name) {
             self.broken = Some(format!("{name} is still a member, and is cleared away"));
         }

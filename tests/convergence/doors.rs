@@ -1,18 +1,19 @@
 //! How members are called in this world, by clients and by each other, and whether etcd asks for users. What pods are made to
 //! take is asked of the very function that the operator asks.
 
-use quorate::etcd_cluster::doors::{
-    Open, Scheme, needs_keys, of_newcomer, open, told_first, told_next,
-};
 use quorate::etcd_cluster::plan::{Plan, Step};
-use quorate::etcd_cluster::seen::{Auth, Name};
+use quorate::etcd_cluster::state::{AuthState, MemberName};
+use quorate::etcd_cluster::transport::{
+    ClientListeners, Scheme, initial_scheme, listeners, needs_peer_certs, new_member_scheme,
+    next_scheme,
+};
 
 use super::{Process, World};
 
 /// What a pod is made to take, and what it can call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Door {
-    clients: Open,
+    clients: ClientListeners,
     peer: Scheme,
     keys: bool,
 }
@@ -75,7 +76,7 @@ impl World {
         if self.doors.clients == Scheme::Https {
             turns.extend([Turn::Users, Turn::Password, Turn::Secret]);
         }
-        let is_closed = || self.pods_take().all(|it| it == Open::Only(Scheme::Https));
+        let is_closed = || self.pods_take().all(|it| it == ClientListeners::Only(Scheme::Https));
         if self.doors.asks || self.doors.knows && is_closed() {
             turns.push(Turn::ByHand);
         }
@@ -109,58 +110,60 @@ impl World {
 
     /// The doors of all pods but those on lost nodes.
     fn standing(&self) -> impl Iterator<Item = &Door> {
-        let stands = |name: &Name| self.pods.get(name) != Some(&Process::Lost);
+        let stands = |name: &MemberName| self.pods.get(name) != Some(&Process::Lost);
         self.doors_of.iter().filter(move |(name, _)| stands(name)).map(|(_, it)| it)
     }
 
-    fn pods_take(&self) -> impl Iterator<Item = Open> {
+    fn pods_take(&self) -> impl Iterator<Item = ClientListeners> {
         self.standing().map(|it| it.clients)
     }
 
     fn told(&self) -> Scheme {
         let Doors { clients, told, .. } = self.doors;
-        told.unwrap_or_else(|| told_first(clients, &self.pods_take().collect::<Vec<_>>()))
+        told.unwrap_or_else(|| initial_scheme(clients, &self.pods_take().collect::<Vec<_>>()))
     }
 
-    fn open(&self) -> Open {
+    fn open(&self) -> ClientListeners {
         let Doors { clients, recent, .. } = self.doors;
-        open(clients, self.told(), recent, &self.pods_take().collect::<Vec<_>>())
+        listeners(clients, self.told(), recent, &self.pods_take().collect::<Vec<_>>())
     }
 
     /// Whether clients shall follow, or have time to.
     pub(super) fn clients_move(&self) -> bool {
-        self.told() != self.doors.clients || self.doors.recent && self.open() == Open::Both
+        self.told() != self.doors.clients
+            || self.doors.recent && self.open() == ClientListeners::Both
     }
 
     pub(super) const fn wanted_peers(&self) -> Scheme {
         self.doors.peers
     }
 
-    pub(super) fn address(&self, name: &Name) -> Scheme {
-        self.addresses.get(name).copied().unwrap_or_else(|| self.of_newcomer())
+    pub(super) fn address(&self, name: &MemberName) -> Scheme {
+        self.addresses.get(name).copied().unwrap_or_else(|| self.new_member_scheme())
     }
 
-    pub(super) fn of_newcomer(&self) -> Scheme {
-        of_newcomer(self.doors.peers, self.standing().all(|it| it.keys))
+    pub(super) fn new_member_scheme(&self) -> Scheme {
+        new_member_scheme(self.doors.peers, self.standing().all(|it| it.keys))
     }
 
     /// What a pod is made to take now.
-    pub(super) fn door(&self, name: &Name) -> Door {
+    pub(super) fn door(&self, name: &MemberName) -> Door {
         let listening = self.standing().map(|it| it.peer);
-        let keys = needs_keys(self.doors.peers, self.addresses.values().copied().chain(listening));
+        let keys =
+            needs_peer_certs(self.doors.peers, self.addresses.values().copied().chain(listening));
         Door { clients: self.open(), peer: self.address(name), keys }
     }
 
     /// Whether an address was written down that etcd does not list yet.
-    fn is_half_written(&self, name: &Name) -> bool {
+    fn is_half_written(&self, name: &MemberName) -> bool {
         let listed = self.list.iter().find(|it| it.name == *name).map(|it| it.peer);
         self.addresses.get(name).is_some_and(|it| Some(*it) != listed)
     }
 
-    pub(super) fn readdress(&mut self, name: &Name, scheme: Scheme) {
+    pub(super) fn readdress(&mut self, name: &MemberName, scheme: Scheme) {
         let half = self.is_half_written(name);
         let all_are_up = self.voters().all(|it| self.is_up(&it.name));
-        let has_keys = |it: &&Name| self.doors_of.get(*it).is_none_or(|it| it.keys);
+        let has_keys = |it: &&MemberName| self.doors_of.get(*it).is_none_or(|it| it.keys);
         let all_have_keys = self.list.iter().map(|it| &it.name).all(|it| has_keys(&it));
         let begins = self.address(name) != scheme;
         let Some(entry) = self.list.iter_mut().find(|it| it.name == *name) else { return };
@@ -179,24 +182,24 @@ impl World {
 
     /// A step of which one call was made, and no other.
     pub(crate) fn half_done(&self, plan: &Plan) -> Option<Self> {
-        let Step::Readdress(name, scheme) = &plan.step else { return self.half_tended(plan) };
-        let mut half = self.after(plan, plan.chores.len());
+        let Step::UpdatePeerUrl(name, scheme) = &plan.step else { return self.half_tended(plan) };
+        let mut half = self.after(plan, plan.tasks.len());
         half.addresses.insert(name.clone(), *scheme);
         half.live();
         Some(half)
     }
 
-    pub(super) fn auth(&self) -> Auth {
+    pub(super) fn auth(&self) -> AuthState {
         let Doors { wants_users, asks, knows, right, has_no_secret, .. } = self.doors;
-        let wanted = wants_users && self.open() == Open::Only(Scheme::Https);
+        let wanted = wants_users && self.open() == ClientListeners::Only(Scheme::Https);
         match (wanted, asks) {
-            (false, false) => Auth::AsWanted,
-            (false, true) => Auth::Unwanted,
-            (true, _) if has_no_secret => Auth::NoPassword,
-            (true, true) if right => Auth::AsWanted,
-            (true, true) => Auth::OtherPassword,
-            (true, false) if knows => Auth::Prepared,
-            (true, false) => Auth::Unprepared,
+            (false, false) => AuthState::InSync,
+            (false, true) => AuthState::EnabledUnexpectedly,
+            (true, _) if has_no_secret => AuthState::RootPasswordMissing,
+            (true, true) if right => AuthState::InSync,
+            (true, true) => AuthState::RootPasswordMismatch,
+            (true, false) if knows => AuthState::UsersReady,
+            (true, false) => AuthState::UsersMissing,
         }
     }
 
@@ -206,7 +209,7 @@ impl World {
     }
 
     pub(super) fn enable_auth(&mut self) {
-        if self.pods_take().any(|it| it.takes(Scheme::Http)) {
+        if self.pods_take().any(|it| it.accepts(Scheme::Http)) {
             self.broken = Some("users are asked for where nobody can be known".to_owned());
         }
         if !self.doors.knows {
@@ -226,9 +229,9 @@ impl World {
             return;
         }
         let before = self.told();
-        let pods: Vec<Open> = self.pods_take().collect();
+        let pods: Vec<ClientListeners> = self.pods_take().collect();
         let well = self.answers() && self.voters().all(|it| self.is_up(&it.name));
-        let next = told_next(self.doors.clients, before, well, &pods);
+        let next = next_scheme(self.doors.clients, before, well, &pods);
         self.doors.recent |= next != before;
         self.doors.told = Some(next);
     }
@@ -239,11 +242,11 @@ impl World {
 
     /// Nobody is cut off: neither applications, nor members, nor the operator.
     pub(super) fn live_with_doors(&mut self) {
-        let runs = |name: &Name| matches!(self.pods.get(name), Some(Process::Running { .. }));
-        let running: Vec<(&Name, &Door)> =
+        let runs = |name: &MemberName| matches!(self.pods.get(name), Some(Process::Running { .. }));
+        let running: Vec<(&MemberName, &Door)> =
             self.doors_of.iter().filter(|(name, _)| runs(name)).collect();
         if let Some(told) = self.doors.told
-            && let Some((name, _)) = running.iter().find(|(_, it)| !it.clients.takes(told))
+            && let Some((name, _)) = running.iter().find(|(_, it)| !it.clients.accepts(told))
         {
             self.broken = Some(format!("applications call {told:?}, and {name} does not take it"));
             return;
@@ -254,7 +257,7 @@ impl World {
             self.broken = Some(format!("{without} cannot call {called}"));
             return;
         }
-        let is_open = |it: &Door| it.clients == Open::Only(Scheme::Http);
+        let is_open = |it: &Door| it.clients == ClientListeners::Only(Scheme::Http);
         if self.doors.asks && running.iter().any(|(_, it)| is_open(it)) {
             self.broken =
                 Some("users are asked for, and a member cannot know the operator".to_owned());

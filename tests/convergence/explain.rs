@@ -4,18 +4,19 @@
 use std::collections::BTreeSet;
 
 use quorate::etcd_cluster::plan::{Plan, Step};
-use quorate::etcd_cluster::seen::{
-    Etcd, Made, Member, MemberId, Name, Pod, Reading, Registered, Seen, Volume, WayBack,
+use quorate::etcd_cluster::state::{
+    EtcdState, ListedMember, Member, MemberId, MemberName, ObservedState, PodState, Reading,
+    Rollback, TemplateState, VolumeState,
 };
 
 use super::World;
 
 impl World {
     /// What cannot be told apart from a moment's delay; nothing if all can.
-    pub(crate) fn differs(&self, real: &Seen) -> Option<String> {
+    pub(crate) fn differs(&self, real: &ObservedState) -> Option<String> {
         let mut model = self.seen();
         // Pods that an older release made do not say what they were made of.
-        if model.wanted.way_back == WayBack::Known {
+        if model.wanted.way_back == Rollback::Available {
             model.wanted.way_back = real.wanted.way_back;
         }
         if model.wanted != real.wanted {
@@ -24,12 +25,13 @@ impl World {
         if model.record != real.record {
             return Some(format!("record: {:?} instead of {:?}", real.record, model.record));
         }
-        let names =
-            |it: &Seen| it.members.iter().map(|it| it.name.clone()).collect::<BTreeSet<_>>();
+        let names = |it: &ObservedState| {
+            it.members.iter().map(|it| it.name.clone()).collect::<BTreeSet<_>>()
+        };
         if names(&model) != names(real) {
             return Some(format!("members: {:?} instead of {:?}", names(real), names(&model)));
         }
-        let orphans = |it: &Seen| it.orphans.iter().cloned().collect::<BTreeSet<_>>();
+        let orphans = |it: &ObservedState| it.orphans.iter().cloned().collect::<BTreeSet<_>>();
         if orphans(&model) != orphans(real) {
             return Some(format!("orphans: {:?} instead of {:?}", real.orphans, model.orphans));
         }
@@ -38,7 +40,7 @@ impl World {
     }
 
     /// What is still different when there was time enough for everything.
-    pub(crate) fn differs_at_rest(&self, real: &Seen) -> Option<String> {
+    pub(crate) fn differs_at_rest(&self, real: &ObservedState) -> Option<String> {
         if let Some(words) = self.differs(real) {
             return Some(words);
         }
@@ -49,7 +51,7 @@ impl World {
                 return Some(format!("{member:?} instead of {expected:?}"));
             }
         }
-        let health = |it: &Seen| {
+        let health = |it: &ObservedState| {
             let list = it.etcd.known().map(|etcd| etcd.list.clone()).unwrap_or_default();
             list.into_iter().map(|it| (it.name, it.healthy)).collect::<BTreeSet<_>>()
         };
@@ -57,9 +59,9 @@ impl World {
         (expected != found).then(|| format!("health: {found:?} instead of {expected:?}"))
     }
 
-    fn answers_otherwise(&self, etcd: &Etcd, real: &Seen) -> Option<String> {
+    fn answers_otherwise(&self, etcd: &EtcdState, real: &ObservedState) -> Option<String> {
         // The pod of one whose object was deleted goes a moment later.
-        let is_going = |name: &Name| real.member(name).is_none_or(is_on_its_way_out);
+        let is_going = |name: &MemberName| real.member(name).is_none_or(is_on_its_way_out);
         if !self.answers() && !self.list.iter().any(|it| is_going(&it.name)) {
             return Some("etcd answers, and it should not".to_owned());
         }
@@ -70,13 +72,14 @@ impl World {
         if listed != expected {
             return Some(format!("etcd lists {listed:?} instead of {expected:?}"));
         }
-        let ahead = |it: &&Registered| it.is_well() && !self.is_up(&it.name) && !is_going(&it.name);
+        let ahead =
+            |it: &&ListedMember| it.is_healthy() && !self.is_up(&it.name) && !is_going(&it.name);
         let ahead = etcd.list.iter().find(ahead)?;
         Some(format!("{} is well, and it should not be", ahead.name))
     }
 
     /// Who leads is for etcd to say.
-    pub(crate) fn led_as(mut self, real: &Seen) -> Self {
+    pub(crate) fn led_as(mut self, real: &ObservedState) -> Self {
         let leader = real.etcd.known().and_then(|etcd| name_of(etcd, etcd.leader?));
         if let Some(id) = leader.and_then(|name| self.id_of(&name)) {
             self.leader = Some(id);
@@ -85,54 +88,55 @@ impl World {
     }
 
     /// A plan that was made for the real cluster, with this world's IDs; nothing if somebody in it is not known here.
-    pub(crate) fn translated(&self, plan: &Plan, real: &Seen) -> Option<Plan> {
+    pub(crate) fn translated(&self, plan: &Plan, real: &ObservedState) -> Option<Plan> {
         let here = |id: MemberId| {
             let name = real.etcd.known().and_then(|etcd| name_of(etcd, id))?;
             self.id_of(&name).map(MemberId)
         };
         let step = match &plan.step {
-            Step::Promote(id) => Step::Promote(here(*id)?),
+            Step::PromoteLearner(id) => Step::PromoteLearner(here(*id)?),
             Step::MoveLeader(id) => Step::MoveLeader(here(*id)?),
-            Step::Remove(id) => Step::Remove(here(*id)?),
+            Step::RemoveMember(id) => Step::RemoveMember(here(*id)?),
             same @ (Step::Wait
-            | Step::MakeJoiner(_)
+            | Step::CreateMember(_)
             | Step::AddLearner(_)
-            | Step::Retire(_)
-            | Step::Restart(_)
-            | Step::TakeBack(_)
-            | Step::FillLog
-            | Step::AllowDowngrade
-            | Step::ForbidDowngrade
-            | Step::Readdress(..)
-            | Step::MakeUsers
+            | Step::MarkForRemoval(_)
+            | Step::RecreatePod(_)
+            | Step::RollBack(_)
+            | Step::AdvanceRaftLog
+            | Step::EnableDowngrade
+            | Step::CancelDowngrade
+            | Step::UpdatePeerUrl(..)
+            | Step::EnsureUsers
             | Step::EnableAuth
             | Step::DisableAuth
             | Step::Compact(_)
             | Step::Defragment(_)
-            | Step::EndUpkeep
-            | Step::Disarm(_)
+            | Step::FinishDefragmentation
+            | Step::DisarmAlarm(_)
             | Step::DeletePod(_)
-            | Step::Forget(_)) => same.clone(),
+            | Step::DeleteMember(_)) => same.clone(),
         };
         Some(Plan { step, ..plan.clone() })
     }
 
-    fn id_of(&self, name: &Name) -> Option<u64> {
+    fn id_of(&self, name: &MemberName) -> Option<u64> {
         self.list.iter().find(|it| it.name == *name).map(|it| it.id)
     }
 }
 
-fn name_of(etcd: &Etcd, id: MemberId) -> Option<Name> {
+fn name_of(etcd: &EtcdState, id: MemberId) -> Option<MemberName> {
     etcd.list.iter().find(|it| it.id == id).map(|it| it.name.clone())
 }
 
 fn is_on_its_way_out(member: &Member) -> bool {
-    member.pod == Reading::Known(Pod::Going)
+    member.pod == Reading::Known(PodState::Terminating)
 }
 
 /// Whether a pod that was made otherwise is one that has yet to start.
 fn is_starting(model: &Member, real: &Member) -> bool {
-    model.made == Made::Outdated && matches!(real.made, Made::Stale | Made::AsBefore)
+    model.made == TemplateState::Outdated
+        && matches!(real.made, TemplateState::StaleNotRunning | TemplateState::PreviousNotRunning)
 }
 
 fn differing(model: &Member, real: &Member) -> Option<String> {
@@ -142,15 +146,17 @@ fn differing(model: &Member, real: &Member) -> Option<String> {
     let (Reading::Known(disk), Reading::Known(volume)) = (model.volume, real.volume) else {
         return None;
     };
-    let pod_is_late =
-        matches!((expected, pod), (Pod::None, Pod::Going) | (Pod::Refuses, Pod::Started));
+    let pod_is_late = matches!(
+        (expected, pod),
+        (PodState::Missing, PodState::Terminating) | (PodState::DataMissing, PodState::Active)
+    );
     // A diary may be older than the word for who has left.
-    let same = model.intent == real.intent || model.intent.goes() && real.intent.goes();
+    let same = model.intent == real.intent || model.intent.is_leaving() && real.intent.is_leaving();
     let fine = same
         && model.had_pod == real.had_pod
         && (expected == pod || pod_is_late)
-        && (disk == volume || volume == Volume::Going)
-        && (model.made == real.made || pod != Pod::Started || is_starting(model, real))
+        && (disk == volume || volume == VolumeState::Terminating)
+        && (model.made == real.made || pod != PodState::Active || is_starting(model, real))
         && (model.given_up || !real.given_up);
     (!fine).then(|| format!("{real:?} instead of {model:?}"))
 }

@@ -1,7 +1,7 @@
 //! What happens in the world: faults, and what follows from them by itself.
 
-use quorate::api::told::Told;
-use quorate::etcd_cluster::seen::{Intent, Name, Record, quorum};
+use quorate::api::start_mode::StartMode;
+use quorate::etcd_cluster::state::{BootstrapRecord, Intent, MemberName, quorum};
 
 use super::{Disk, Entry, Mishap, Process, Turn, World};
 
@@ -9,23 +9,23 @@ use super::{Disk, Entry, Mishap, Process, Turn, World};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// A pod is deleted.
-    LosePod(Name),
+    LosePod(MemberName),
     /// A pod and its volume are deleted.
-    LoseDisk(Name),
+    LoseDisk(MemberName),
     /// Its data is wiped while it runs.
-    EmptyDisk(Name),
+    EmptyDisk(MemberName),
     /// Every pod is deleted at once.
     LoseAllPods,
     /// An EtcdMember is deleted by hand, and its pod with it.
-    Unmake(Name),
+    Unmake(MemberName),
     /// The same, and its volume.
-    Erase(Name),
+    Erase(MemberName),
     /// A learner strikes itself from the list, as etcd has been seen to do.
-    Vanish(Name),
+    Vanish(MemberName),
     /// A pod's node is lost: the pod is on its way out for ever, and nobody hears of it.
-    LoseNode(Name),
+    LoseNode(MemberName),
     /// A node turns a pod away that it has taken before.
-    TurnAway(Name),
+    TurnAway(MemberName),
     /// The user wants another size; none is sleep.
     Edit(usize),
     /// The user asks for what no node can give. What is made from now on does not start.
@@ -45,7 +45,7 @@ pub(crate) enum Fault {
     /// Something happens to files or data.
     Befall(Mishap),
     /// Somebody writes by hand that a member shall go.
-    SendAway(Name),
+    SendAway(MemberName),
 }
 
 impl World {
@@ -121,7 +121,7 @@ impl World {
             Fault::Overdo => after.recipe.refused = true,
             Fault::Mend => after.recipe.mend(),
             Fault::Forget => {
-                after.record = Record::default();
+                after.record = BootstrapRecord::default();
                 after.forget_told();
                 after.forget_round();
             }
@@ -140,13 +140,13 @@ impl World {
         after
     }
 
-    fn unmake(&mut self, name: &Name) {
+    fn unmake(&mut self, name: &MemberName) {
         self.members.remove(name);
         self.addresses.remove(name);
         self.lose_pod(name);
     }
 
-    pub(super) fn lose_pod(&mut self, name: &Name) {
+    pub(super) fn lose_pod(&mut self, name: &MemberName) {
         self.pods.remove(name);
         self.made_of.remove(name);
         self.doors_of.remove(name);
@@ -168,7 +168,8 @@ impl World {
         let mut later = self.clone();
         later.time_goes_by();
         later.files_rest();
-        let up: Vec<Name> = self.members.keys().filter(|it| later.is_up(it)).cloned().collect();
+        let up: Vec<MemberName> =
+            self.members.keys().filter(|it| later.is_up(it)).cloned().collect();
         for (name, object) in &mut later.members {
             object.given_up = !up.contains(name);
         }
@@ -207,18 +208,18 @@ impl World {
     }
 
     /// The agent of one pod, and etcd after it.
-    fn start(&mut self, name: &Name) {
+    fn start(&mut self, name: &MemberName) {
         let Some(Process::Running { how, ran }) = self.pods.get(name).copied() else { return };
         if self.disks.get(name) == Some(&Disk::Log) {
             self.pods.insert(name.clone(), Process::Running { how, ran: true });
             return;
         }
-        if how == Told::Return || ran {
+        if how == StartMode::Rejoin || ran {
             self.pods.insert(name.clone(), Process::Refuses);
             return;
         }
         // A founder that comes late begins with the same first entries as the others, and has nothing to forget.
-        let comes_late = how == Told::Found && self.formed;
+        let comes_late = how == StartMode::Bootstrap && self.formed;
         let registered = self.list.iter().any(|it| it.name == *name);
         if registered && (comes_late || self.answers()) {
             self.disks.insert(name.clone(), Disk::Log);
@@ -229,11 +230,13 @@ impl World {
     /// Founders become a cluster when enough of them run, once.
     fn form(&mut self) {
         let founders = self.record.founders.clone();
-        let founds = |it: &&Name| {
-            matches!(self.pods.get(*it), Some(Process::Running { how: Told::Found, ran: false }))
-                && self.disks.get(*it) == Some(&Disk::Empty)
+        let founds = |it: &&MemberName| {
+            matches!(
+                self.pods.get(*it),
+                Some(Process::Running { how: StartMode::Bootstrap, ran: false })
+            ) && self.disks.get(*it) == Some(&Disk::Empty)
         };
-        let ready: Vec<Name> = founders.iter().filter(founds).cloned().collect();
+        let ready: Vec<MemberName> = founders.iter().filter(founds).cloned().collect();
         if founders.is_empty() || ready.len() < quorum(founders.len()) {
             return;
         }
@@ -249,7 +252,7 @@ impl World {
         }
         for name in ready {
             self.disks.insert(name.clone(), Disk::Log);
-            self.pods.insert(name, Process::Running { how: Told::Found, ran: true });
+            self.pods.insert(name, Process::Running { how: StartMode::Bootstrap, ran: true });
         }
     }
 }

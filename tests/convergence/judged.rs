@@ -1,8 +1,8 @@
 //! What happens to others while a change is judged that nobody starts with, or whose pods are refused: whoever loses its pod meanwhile comes back as it was,
 //! and whoever comes with it is not tried again and again.
 
-use quorate::etcd_cluster::plan::Because;
-use quorate::etcd_cluster::seen::Name;
+use quorate::etcd_cluster::plan::Reason;
+use quorate::etcd_cluster::state::MemberName;
 
 use super::world::{Fault, World};
 use super::{MOST_PASSES, checked, ends_at, settled};
@@ -31,7 +31,7 @@ fn a_pod_that_is_lost_while_a_change_is_judged_comes_back_as_it_was() {
 fn is_taken_back(bad: &World, losses: &[(usize, &str)]) {
     let mut world = bad.clone();
     for pass in 0..MOST_PASSES {
-        let struck = losses.iter().filter(|it| it.0 == pass).map(|it| Name(it.1.to_owned()));
+        let struck = losses.iter().filter(|it| it.0 == pass).map(|it| MemberName(it.1.to_owned()));
         for name in struck {
             world = world.struck(&Fault::LosePod(name));
         }
@@ -41,7 +41,7 @@ fn is_taken_back(bad: &World, losses: &[(usize, &str)]) {
         let later = after.later();
         let is_still = after == world;
         if is_still && later == world && pass > 10 {
-            assert_eq!(plan.because, Because::TakenBack, "{losses:?}: {world:#?}");
+            assert_eq!(plan.reason, Reason::RolledBack, "{losses:?}: {world:#?}");
             assert!(world.serves(), "{losses:?}: {world:#?}");
             return;
         }
@@ -59,7 +59,7 @@ fn a_member_that_comes_with_a_bad_change_is_not_tried_again_and_again() {
         }
         let bad = world.struck(&Fault::Spoil).struck(&Fault::Edit(size));
         let (rest, because, _) = ends_at(&bad, None);
-        assert_eq!(because, Because::TakenBack, "{rest:#?}");
+        assert_eq!(because, Reason::RolledBack, "{rest:#?}");
         assert_eq!(rest.seen().members.len(), size, "{rest:#?}");
     }
 }

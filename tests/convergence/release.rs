@@ -1,7 +1,7 @@
 //! What members are made of in this world: which release the user asks for, which one is brought in, what an old one has left in
 //! the log, and what was taken back because nobody starts with it.
 
-use quorate::etcd_cluster::seen::{Course, Lowering, Name, WayBack};
+use quorate::etcd_cluster::state::{Downgrade, MemberName, Rollback, VersionProgress};
 
 use super::{Process, Recipe, World};
 
@@ -94,15 +94,15 @@ impl World {
         made.find(|it| *it != self.holds()).filter(|it| *it != self.asked())
     }
 
-    pub(super) fn way_back(&self) -> WayBack {
+    pub(super) fn way_back(&self) -> Rollback {
         match (self.instead(), self.worked()) {
-            (Some(_), _) => WayBack::Taken,
-            (None, Some(_)) => WayBack::Known,
-            (None, None) => WayBack::Unknown,
+            (Some(_), _) => Rollback::Active,
+            (None, Some(_)) => Rollback::Available,
+            (None, None) => Rollback::Unavailable,
         }
     }
 
-    pub(super) fn take_back(&mut self, name: &Name) {
+    pub(super) fn take_back(&mut self, name: &MemberName) {
         if self.is_up(name) {
             self.broken = Some(format!("a change is taken back for {name}, which is up"));
         }
@@ -126,11 +126,11 @@ impl World {
         self.instead().map_or(self.releases.asked, |it| it.minor)
     }
 
-    pub(super) fn course(&self) -> Course {
+    pub(super) fn course(&self) -> VersionProgress {
         match self.goal() {
-            goal if self.next(false) == goal => Course::Reached,
-            goal if goal < self.runs() => Course::Down,
-            _ => Course::Further,
+            goal if self.next(false) == goal => VersionProgress::AtTarget,
+            goal if goal < self.runs() => VersionProgress::Downgrading,
+            _ => VersionProgress::MoreSteps,
         }
     }
 
@@ -142,11 +142,11 @@ impl World {
         self.releases.lowered.filter(|_| says)
     }
 
-    pub(super) fn lowering(&self) -> Lowering {
+    pub(super) fn lowering(&self) -> Downgrade {
         match self.lowered() {
-            None => Lowering::No,
-            Some(to) if to == self.goal() => Lowering::AsWanted,
-            Some(_) => Lowering::Unwanted,
+            None => Downgrade::None,
+            Some(to) if to == self.goal() => Downgrade::Requested,
+            Some(_) => Downgrade::Unwanted,
         }
     }
 
@@ -194,8 +194,10 @@ impl World {
         let mut all = self.list.iter();
         let all = all.all(|it| self.is_up(&it.name) && is_new(&it.name)) && !self.list.is_empty();
         let is_ready = match self.course() {
-            Course::Down => self.lowering() == Lowering::AsWanted,
-            Course::Reached | Course::Further | Course::NoWay => self.log_lacks() == 0,
+            VersionProgress::Downgrading => self.lowering() == Downgrade::Requested,
+            VersionProgress::AtTarget | VersionProgress::MoreSteps | VersionProgress::NoPath => {
+                self.log_lacks() == 0
+            }
         };
         self.releases.towards = self.next(all && is_ready);
     }

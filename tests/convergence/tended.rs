@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use quorate::etcd_cluster::plan::{Because, Step};
-use quorate::etcd_cluster::seen::Name;
+use quorate::etcd_cluster::plan::{Reason, Step};
+use quorate::etcd_cluster::state::MemberName;
 
 use super::world::{Fault, Mishap, World};
 use super::{MOST_PASSES, checked, ends_at, settled, walk};
 
-fn name(text: &str) -> Name {
-    Name(text.to_owned())
+fn name(text: &str) -> MemberName {
+    MemberName(text.to_owned())
 }
 
 fn befallen(mishaps: &[Mishap]) -> World {
@@ -67,14 +67,14 @@ pub(super) fn deeds_of_a_full_cluster() -> BTreeSet<&'static str> {
     let mut done = BTreeSet::new();
     for _ in 0..20 {
         let plan = checked(&world);
-        done.extend(plan.deeds());
+        done.extend(plan.action_names());
         world = world.after(&plan, usize::MAX);
     }
     done
 }
 
 /// Every step from here until nothing more is done.
-fn steps(world: &World) -> (World, Vec<Step>, Because) {
+fn steps(world: &World) -> (World, Vec<Step>, Reason) {
     let mut world = world.clone();
     let mut done = Vec::new();
     for _ in 0..MOST_PASSES {
@@ -85,7 +85,7 @@ fn steps(world: &World) -> (World, Vec<Step>, Because) {
             done.push(plan.step.clone());
         }
         if after == world {
-            return (world, done, plan.because);
+            return (world, done, plan.reason);
         }
         world = after;
     }
@@ -101,33 +101,35 @@ fn one_member_after_the_other_rewrites_its_file_and_the_leader_is_last() {
         leads.map(|it| it.name.clone())
     });
     let (_, done, because) = steps(&world);
-    assert_eq!(because, Because::Well);
-    let turns: Vec<&Name> = done
+    assert_eq!(because, Reason::Healthy);
+    let turns: Vec<&MemberName> = done
         .iter()
         .filter_map(|it| if let Step::Defragment(of) = it { Some(of) } else { None })
         .collect();
     assert_eq!(turns.len(), 3, "{done:?}");
     assert_eq!(turns.last().copied(), leader.as_ref(), "{done:?}");
     assert!(done.iter().any(|it| matches!(it, Step::MoveLeader(_))), "{done:?}");
-    assert_eq!(done.last(), Some(&Step::EndUpkeep));
+    assert_eq!(done.last(), Some(&Step::FinishDefragmentation));
 }
 
 #[test]
 fn what_fills_the_files_for_good_is_told_and_not_tried_for_ever() {
     let (rest, because, _) = ends_at(&befallen(&[Mishap::Stuffed]), None);
-    assert_eq!(because, Because::NoSpaceStays, "{rest:#?}");
+    assert_eq!(because, Reason::NoSpaceUnresolved, "{rest:#?}");
     let (_, done, _) = steps(&rest.later());
     assert!(done.is_empty(), "{done:?}");
 }
 
 #[test]
 fn one_that_differs_is_replaced_and_three_that_differ_are_left_alone() {
-    let before: BTreeSet<Name> = settled().seen().members.into_iter().map(|it| it.name).collect();
+    let before: BTreeSet<MemberName> =
+        settled().seen().members.into_iter().map(|it| it.name).collect();
     for wrong in &before {
         let (rest, because, _) = ends_at(&befallen(&[Mishap::Differ(wrong.clone())]), None);
-        assert_eq!(because, Because::Well, "{rest:#?}");
-        let after: BTreeSet<Name> = rest.seen().members.into_iter().map(|it| it.name).collect();
-        let gone: Vec<&Name> = before.difference(&after).collect();
+        assert_eq!(because, Reason::Healthy, "{rest:#?}");
+        let after: BTreeSet<MemberName> =
+            rest.seen().members.into_iter().map(|it| it.name).collect();
+        let gone: Vec<&MemberName> = before.difference(&after).collect();
         assert_eq!(gone, [wrong]);
     }
     let mut five = World::new(5, true, &[5]).with_files();
@@ -137,9 +139,9 @@ fn one_that_differs_is_replaced_and_three_that_differ_are_left_alone() {
     let two = ["a", "d"].map(|it| Fault::Befall(Mishap::Differ(name(it))));
     let (rest, because, _) = ends_at(&two.iter().fold(five, |world, it| world.struck(it)), None);
     let names: Vec<String> = rest.seen().members.into_iter().map(|it| it.name.0).collect();
-    assert_eq!((because, names.join(" ")), (Because::Well, "b c e f g".to_owned()));
+    assert_eq!((because, names.join(" ")), (Reason::Healthy, "b c e f g".to_owned()));
     let all = befallen(&[Mishap::Differ(name("a")), Mishap::Differ(name("b"))]);
     // Somebody wants something else as well.
     let (rest, done, because) = steps(&all.struck(&Fault::Change).struck(&Fault::Edit(5)));
-    assert_eq!((because, done), (Because::DataDiffersBlocked, Vec::new()), "{rest:#?}");
+    assert_eq!((because, done), (Reason::CorruptionUnresolved, Vec::new()), "{rest:#?}");
 }

@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use quorate::etcd_cluster::plan::{Plan, Step};
-use quorate::etcd_cluster::seen::upkeep::{Alarm, Occasion, Revision, Round, Space, Upkeep};
-use quorate::etcd_cluster::seen::{Name, quorum};
+use quorate::etcd_cluster::state::defragmentation::{
+    Alarm, DefragRun, DefragTrigger, Defragmentation, Quota, Revision,
+};
+use quorate::etcd_cluster::state::{MemberName, quorum};
 
 use super::{Process, World};
 
@@ -18,9 +20,9 @@ pub(crate) struct Files {
     /// Whether any of this happens.
     may: bool,
     /// In whose files much is free.
-    free: BTreeSet<Name>,
+    free: BTreeSet<MemberName>,
     /// Whose files have no room.
-    large: BTreeSet<Name>,
+    large: BTreeSet<MemberName>,
     /// What makes them so large, besides what is free: history, and what people keep.
     history: bool,
     kept: bool,
@@ -28,27 +30,27 @@ pub(crate) struct Files {
     full: bool,
     corrupt: bool,
     /// What was written down: the round, and that its last turn may not be over.
-    round: Option<Round>,
+    round: Option<DefragRun>,
     until: bool,
     /// Whether the last round was a short while ago.
     recent: bool,
     /// Who rewrites its file, and answers nobody.
-    rewriting: Option<Name>,
+    rewriting: Option<MemberName>,
     /// Which data members have.
-    copies: BTreeMap<Name, u8>,
+    copies: BTreeMap<MemberName, u8>,
 }
 
 /// What can happen to files and data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Mishap {
     /// Much becomes free in a file.
-    Free(Name),
+    Free(MemberName),
     /// All files are full, of history.
     Full,
     /// All files are full, of what people keep.
     Stuffed,
     /// A member's data becomes another than the others', and etcd finds it.
-    Differ(Name),
+    Differ(MemberName),
 }
 
 impl World {
@@ -104,29 +106,29 @@ impl World {
         self.files.kept = false;
     }
 
-    fn copy(&self, name: &Name) -> u8 {
+    fn copy(&self, name: &MemberName) -> u8 {
         self.files.copies.get(name).copied().unwrap_or(RIGHT)
     }
 
-    pub(super) fn is_rewriting(&self, name: &Name) -> bool {
+    pub(super) fn is_rewriting(&self, name: &MemberName) -> bool {
         self.files.rewriting.as_ref() == Some(name)
     }
 
     /// What is said of a member's data: only while somebody asks, and it answers.
-    pub(super) fn said_copy(&self, name: &Name) -> Option<u64> {
+    pub(super) fn said_copy(&self, name: &MemberName) -> Option<u64> {
         (self.files.corrupt && self.is_up(name)).then(|| self.copy(name).into())
     }
 
-    pub(super) fn is_worth(&self, name: &Name) -> bool {
+    pub(super) fn is_worth(&self, name: &MemberName) -> bool {
         let Files { free, large, history, kept, full, .. } = &self.files;
         if *full { large.contains(name) && !history && !kept } else { free.contains(name) }
     }
 
-    pub(super) fn space(&self) -> Space {
+    pub(super) fn space(&self) -> Quota {
         match (self.files.full, self.files.large.is_empty()) {
-            (false, _) => Space::Enough,
-            (true, true) => Space::Regained,
-            (true, false) => Space::Full,
+            (false, _) => Quota::Ok,
+            (true, true) => Quota::Recovered,
+            (true, false) => Quota::Exceeded,
         }
     }
 
@@ -134,16 +136,16 @@ impl World {
         self.files.corrupt
     }
 
-    pub(super) fn upkeep(&self) -> Upkeep {
+    pub(super) fn upkeep(&self) -> Defragmentation {
         let Files { round, until, recent, full, history, .. } = &self.files;
-        let is_rescue = round.as_ref().is_some_and(|it| it.occasion == Occasion::NoSpace);
+        let is_rescue = round.as_ref().is_some_and(|it| it.occasion == DefragTrigger::NoSpace);
         // Where nobody agrees, nothing but what was written down is known.
         let answers = self.serves();
         let history = (answers && *full && *history && !is_rescue).then_some(Revision(1));
         let can_help = history.is_some() || self.voters().any(|it| self.is_worth(&it.name));
-        let occasion = if *full { Occasion::NoSpace } else { Occasion::Threshold };
+        let occasion = if *full { DefragTrigger::NoSpace } else { DefragTrigger::Threshold };
         let last = round.as_ref().and_then(|it| it.turns.last());
-        Upkeep {
+        Defragmentation {
             due: (answers && round.is_none() && !recent && can_help).then_some(occasion),
             rewriting: last.filter(|_| *until).cloned(),
             history,
@@ -166,7 +168,7 @@ impl World {
     }
 
     /// Who has what most have is not removed while others differ.
-    pub(super) fn must_be_wrong(&mut self, name: &Name) {
+    pub(super) fn must_be_wrong(&mut self, name: &MemberName) {
         if self.files.corrupt
             && self.is_up(name)
             && self.copy(name) == RIGHT
@@ -183,13 +185,13 @@ impl World {
         self.files.corrupt && !up().any(|copy| up().filter(|it| *it == copy).count() >= needed)
     }
 
-    fn round(&self) -> Round {
-        let occasion = self.upkeep().due.unwrap_or(Occasion::Threshold);
-        self.files.round.clone().unwrap_or(Round { occasion, turns: Vec::new() })
+    fn round(&self) -> DefragRun {
+        let occasion = self.upkeep().due.unwrap_or(DefragTrigger::Threshold);
+        self.files.round.clone().unwrap_or(DefragRun { occasion, turns: Vec::new() })
     }
 
     /// Whose turn it is, is written down first.
-    fn note_turn(&mut self, name: &Name) {
+    fn note_turn(&mut self, name: &MemberName) {
         let mut round = self.round();
         round.turns.push(name.clone());
         if round.turns.iter().filter(|it| *it == name).count() > MOST_TURNS {
@@ -199,7 +201,7 @@ impl World {
         self.files.until = true;
     }
 
-    pub(super) fn defragment(&mut self, name: &Name) {
+    pub(super) fn defragment(&mut self, name: &MemberName) {
         self.must_have_the_same("a file is rewritten");
         if !self.voters().all(|it| self.is_up(&it.name)) {
             self.broken = Some(format!("{name} rewrites its file beside a voter that is silent"));
@@ -221,7 +223,7 @@ impl World {
             self.broken = Some("history is given up, and there is room".to_owned());
         }
         self.files.history = false;
-        self.files.round = Some(Round { occasion: Occasion::NoSpace, turns: Vec::new() });
+        self.files.round = Some(DefragRun { occasion: DefragTrigger::NoSpace, turns: Vec::new() });
         self.files.until = false;
     }
 
@@ -251,7 +253,7 @@ impl World {
 
     /// A step of which one call was made, and no other.
     pub(super) fn half_tended(&self, plan: &Plan) -> Option<Self> {
-        let mut half = self.after(plan, plan.chores.len());
+        let mut half = self.after(plan, plan.tasks.len());
         if let Step::Defragment(name) = &plan.step {
             half.note_turn(name);
         } else if let Step::Compact(_) = &plan.step {
@@ -264,7 +266,7 @@ impl World {
     }
 
     /// Whoever rewrote its file when a pass began is done when it is over.
-    pub(super) fn rewritten(&mut self, name: &Name) {
+    pub(super) fn rewritten(&mut self, name: &MemberName) {
         if !self.is_rewriting(name) {
             return;
         }
@@ -275,7 +277,7 @@ impl World {
         }
     }
 
-    pub(super) fn busy(&self) -> Option<Name> {
+    pub(super) fn busy(&self) -> Option<MemberName> {
         self.files.rewriting.clone()
     }
 
@@ -294,10 +296,10 @@ impl World {
     }
 
     pub(super) fn live_with_files(&mut self) {
-        let listed: BTreeSet<Name> = self.list.iter().map(|it| it.name.clone()).collect();
+        let listed: BTreeSet<MemberName> = self.list.iter().map(|it| it.name.clone()).collect();
         let leads = self.voters().find(|it| Some(it.id) == self.leader).map(|it| it.name.clone());
         let pods = self.pods.clone();
-        let runs = |name: &Name| matches!(pods.get(name), Some(Process::Running { .. }));
+        let runs = |name: &MemberName| matches!(pods.get(name), Some(Process::Running { .. }));
         self.files.rewriting = self.files.rewriting.take().filter(|it| runs(it));
         self.files.free.retain(|it| listed.contains(it));
         self.files.large.retain(|it| listed.contains(it));
@@ -308,7 +310,7 @@ impl World {
         // Whoever comes copies what the leader has, and nothing is free in that.
         let right = leads.map_or(RIGHT, |it| self.copy(&it));
         if right != RIGHT {
-            let new: Vec<Name> =
+            let new: Vec<MemberName> =
                 self.list.iter().filter(|it| it.learner).map(|it| it.name.clone()).collect();
             for name in new {
                 self.files.copies.entry(name).or_insert(right);

@@ -14,12 +14,12 @@ pub(crate) use done::calls;
 pub(crate) use doors::Turn;
 use doors::{Door, Doors};
 pub(crate) use happen::Fault;
-use quorate::api::told::Told;
-use quorate::etcd_cluster::doors::Scheme;
-use quorate::etcd_cluster::seen::{
-    ClusterId, Etcd, Intent, Made, Member, MemberId, Name, Pod, Reading, Record, Registered, Seen,
-    Volume, Wanted, quorum,
+use quorate::api::start_mode::StartMode;
+use quorate::etcd_cluster::state::{
+    BootstrapRecord, ClusterId, DesiredState, EtcdState, Intent, ListedMember, Member, MemberId,
+    MemberName, ObservedState, PodState, Reading, TemplateState, VolumeState, quorum,
 };
+use quorate::etcd_cluster::transport::Scheme;
 use release::{Releases, TakenBack};
 use upkeep::Files;
 pub(crate) use upkeep::Mishap;
@@ -34,13 +34,13 @@ const CLUSTER: ClusterId = ClusterId(7);
 /// A pod, as the kubelet has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Process {
-    Gated(Told),
+    Gated(StartMode),
     Running {
-        how: Told,
+        how: StartMode,
         ran: bool,
     },
     /// It was made from a spec that no node can satisfy.
-    Waits(Told),
+    Waits(StartMode),
     Refuses,
     /// Its node is lost.
     Lost,
@@ -78,7 +78,7 @@ enum Disk {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Entry {
     id: u64,
-    name: Name,
+    name: MemberName,
     learner: bool,
     peer: Scheme,
 }
@@ -97,17 +97,17 @@ pub(crate) struct World {
     sizes: &'static [usize],
     durable: bool,
     recipe: Recipe,
-    record: Record,
-    members: BTreeMap<Name, Object>,
-    pods: BTreeMap<Name, Process>,
+    record: BootstrapRecord,
+    members: BTreeMap<MemberName, Object>,
+    pods: BTreeMap<MemberName, Process>,
     /// What pods were made from.
-    made_of: BTreeMap<Name, Recipe>,
+    made_of: BTreeMap<MemberName, Recipe>,
     /// What pods take.
-    doors_of: BTreeMap<Name, Door>,
+    doors_of: BTreeMap<MemberName, Door>,
     /// How members shall be called by the others, as it was written down.
-    addresses: BTreeMap<Name, Scheme>,
+    addresses: BTreeMap<MemberName, Scheme>,
     doors: Doors,
-    disks: BTreeMap<Name, Disk>,
+    disks: BTreeMap<MemberName, Disk>,
     list: Vec<Entry>,
     formed: bool,
     leader: Option<u64>,
@@ -127,7 +127,7 @@ impl World {
             sizes,
             durable,
             recipe: Recipe::default(),
-            record: Record::default(),
+            record: BootstrapRecord::default(),
             members: BTreeMap::new(),
             pods: BTreeMap::new(),
             made_of: BTreeMap::new(),
@@ -147,10 +147,10 @@ impl World {
         }
     }
 
-    pub(crate) fn seen(&self) -> Seen {
-        let free = NAMES.iter().skip(self.used).take(7).map(|it| Name((*it).to_owned()));
-        Seen {
-            wanted: Wanted {
+    pub(crate) fn seen(&self) -> ObservedState {
+        let free = NAMES.iter().skip(self.used).take(7).map(|it| MemberName((*it).to_owned()));
+        ObservedState {
+            wanted: DesiredState {
                 replicas: self.replicas,
                 paused: self.paused,
                 durable: self.durable,
@@ -175,24 +175,25 @@ impl World {
         }
     }
 
-    fn member(&self, name: &Name, object: Object) -> Member {
+    fn member(&self, name: &MemberName, object: Object) -> Member {
         let Object { intent, had_pod, given_up } = object;
         let pod = match self.pods.get(name) {
-            None => Pod::None,
-            Some(Process::Gated(_)) => Pod::Gated,
-            Some(Process::Running { .. } | Process::Waits(_)) => Pod::Started,
-            Some(Process::Refuses) => Pod::Refuses,
-            Some(Process::Lost) => Pod::Going,
-            Some(Process::Ended) => Pod::Ended,
+            None => PodState::Missing,
+            Some(Process::Gated(_)) => PodState::Gated,
+            Some(Process::Running { .. } | Process::Waits(_)) => PodState::Active,
+            Some(Process::Refuses) => PodState::DataMissing,
+            Some(Process::Lost) => PodState::Terminating,
+            Some(Process::Ended) => PodState::Terminated,
         };
         let runs = matches!(self.pods.get(name), Some(Process::Running { .. }));
         let made = match (self.is_made_otherwise(name), runs) {
-            (true, true) => Made::Outdated,
-            (true, false) if self.is_as_before(name) => Made::AsBefore,
-            (true, false) => Made::Stale,
-            (false, _) => Made::AsWanted,
+            (true, true) => TemplateState::Outdated,
+            (true, false) if self.is_as_before(name) => TemplateState::PreviousNotRunning,
+            (true, false) => TemplateState::StaleNotRunning,
+            (false, _) => TemplateState::UpToDate,
         };
-        let volume = if self.disks.contains_key(name) { Volume::There } else { Volume::None };
+        let volume =
+            if self.disks.contains_key(name) { VolumeState::Present } else { VolumeState::Missing };
         let (pod, volume) = (Reading::Known(pod), Reading::Known(volume));
         let fails = given_up
             && match self.pods.get(name) {
@@ -204,8 +205,8 @@ impl World {
         Member { name: name.clone(), intent, had_pod, pod, volume, made, given_up, fails, address }
     }
 
-    fn etcd(&self) -> Etcd {
-        let entry = |it: &Entry| Registered {
+    fn etcd(&self) -> EtcdState {
+        let entry = |it: &Entry| ListedMember {
             id: MemberId(it.id),
             name: it.name.clone(),
             learner: it.learner,
@@ -214,7 +215,7 @@ impl World {
             worth: self.is_worth(&it.name),
             copy: self.said_copy(&it.name),
         };
-        Etcd {
+        EtcdState {
             cluster: CLUSTER,
             leader: self.leader.map(MemberId),
             list: self.list.iter().map(entry).collect(),
@@ -227,7 +228,7 @@ impl World {
         }
     }
 
-    fn is_up(&self, name: &Name) -> bool {
+    fn is_up(&self, name: &MemberName) -> bool {
         matches!(self.pods.get(name), Some(Process::Running { .. }))
             && self.disks.get(name) == Some(&Disk::Log)
             && !self.is_rewriting(name)
@@ -244,7 +245,7 @@ impl World {
 
     /// Whether too few voters have their data left to ever agree again.
     pub(crate) fn has_lost_its_quorum(&self) -> bool {
-        let whole = |name: &Name| {
+        let whole = |name: &MemberName| {
             self.disks.get(name) == Some(&Disk::Log) && self.pods.get(name) != Some(&Process::Lost)
         };
         if self.formed {
@@ -255,13 +256,13 @@ impl World {
     }
 
     /// Whether a pod was made from something else than there is now.
-    fn is_made_otherwise(&self, name: &Name) -> bool {
+    fn is_made_otherwise(&self, name: &MemberName) -> bool {
         self.made_of.get(name).is_some_and(|it| *it != self.holds())
             || self.doors_of.get(name).is_some_and(|it| *it != self.door(name))
     }
 
     /// Whether a pod was made as those are that run otherwise than is wanted.
-    fn is_as_before(&self, name: &Name) -> bool {
+    fn is_as_before(&self, name: &MemberName) -> bool {
         self.worked().is_some_and(|it| self.made_of.get(name) == Some(&it))
     }
 
@@ -281,7 +282,7 @@ impl World {
         let well = self.list.iter().all(|it| !it.learner && self.is_up(&it.name));
         let known = self.list.iter().all(|it| self.members.contains_key(&it.name));
         // What is on a lost node stays until the node is back, or gone for good.
-        let is_lost = |name: &&Name| self.pods.get(*name) == Some(&Process::Lost);
+        let is_lost = |name: &&MemberName| self.pods.get(*name) == Some(&Process::Lost);
         let left = self.members.keys().filter(is_lost).count();
         let lost = self.pods.keys().filter(is_lost).count();
         let count = self.list.len() == self.replicas && self.members.len() == self.replicas + left;

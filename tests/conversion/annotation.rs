@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
-use quorate::api::convert::{ANNOTATION, MOST_BYTES};
+use quorate::api::convert::{MAX_BYTES, PRESERVED_FIELDS_ANNOTATION};
 use serde_json::{Value, json};
 
 use super::generate::{self, Care, claimed, remove, runner};
@@ -19,15 +19,16 @@ fn what_is_written_wins(name: &str) {
             let mut runner = runner(25);
             let tried = runner.run(&strangers, |((mut object, stranger), forge)| {
                 let plain = parts(&to(kind, from, &to(kind, other, &object)));
-                let mut kept =
-                    to(kind, from, &stranger)["metadata"]["annotations"][ANNOTATION].clone();
+                let mut kept = to(kind, from, &stranger)["metadata"]["annotations"]
+                    [PRESERVED_FIELDS_ANNOTATION]
+                    .clone();
                 if forge.is_multiple_of(4) {
                     kept = forged(other, &stranger, forge);
                 }
                 if kept.is_null() {
                     return Ok(());
                 }
-                object["metadata"]["annotations"][ANNOTATION] = kept;
+                object["metadata"]["annotations"][PRESERVED_FIELDS_ANNOTATION] = kept;
                 let there = to(kind, other, &object);
                 same(&bare(&object)["metadata"], &bare(&there)["metadata"])?;
                 same(&parts(&object), &plain)?;
@@ -91,14 +92,17 @@ fn an_object_speaks_for_itself(name: &str) {
         let pair = (objects(kind, from, Care::Valid), objects(kind, from, Care::Full), any::<u8>());
         let tried = runner(10).run(&pair, |(mut object, stranger, how)| {
             let plain = tidied(&to(kind, other, &object));
-            object["metadata"]["annotations"][ANNOTATION] = forged(from, &stranger, how | 1);
+            object["metadata"]["annotations"][PRESERVED_FIELDS_ANNOTATION] =
+                forged(from, &stranger, how | 1);
             same(&plain, &tidied(&to(kind, other, &object)))?;
             same(&parts(&object), &parts(&to(kind, from, &to(kind, other, &object))))?;
             // Nor if there is no status to say it with.
             object.as_object_mut().unwrap().remove("status");
             let back = to(kind, from, &to(kind, other, &object));
             prop_assert!(back.get("status").is_none());
-            prop_assert!(back["metadata"]["annotations"].get(ANNOTATION).is_none());
+            prop_assert!(
+                back["metadata"]["annotations"].get(PRESERVED_FIELDS_ANNOTATION).is_none()
+            );
             Ok(())
         });
         if let Err(why) = tried {
@@ -154,8 +158,10 @@ fn what_a_valid_object_loses_fits() {
             let longest = generate::longest(&objects(kind, "v1", Care::Full), letter);
             for there in ["v1beta1", "v1alpha1"] {
                 let turned = to(kind, there, &longest);
-                let kept = turned["metadata"]["annotations"][ANNOTATION].as_str().unwrap();
-                assert!(kept.len() <= MOST_BYTES, "{name} {there}: {} bytes", kept.len());
+                let kept = turned["metadata"]["annotations"][PRESERVED_FIELDS_ANNOTATION]
+                    .as_str()
+                    .unwrap();
+                assert!(kept.len() <= MAX_BYTES, "{name} {there}: {} bytes", kept.len());
                 let entries = kept.matches("\"/s").count();
                 assert!(entries < 64, "{name} {there}: {entries} entries are kept");
                 let back = to(kind, "v1", &turned);

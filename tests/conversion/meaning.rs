@@ -2,7 +2,7 @@
 //! every version.
 
 use proptest::prelude::*;
-use quorate::api::convert::ANNOTATION;
+use quorate::api::convert::PRESERVED_FIELDS_ANNOTATION;
 use serde_json::{Value, json};
 
 use super::generate::{Care, paths, remove, runner};
@@ -87,7 +87,9 @@ fn the_hub_says_it_all(name: &str, unsaid: &[&str]) {
                 prop_assume!(block.as_object().is_none_or(|block| !block.is_empty()));
             }
             let hub = to(kind, "v1", &object);
-            let kept = hub["metadata"]["annotations"][ANNOTATION].as_str().unwrap_or("{}");
+            let kept = hub["metadata"]["annotations"][PRESERVED_FIELDS_ANNOTATION]
+                .as_str()
+                .unwrap_or("{}");
             let kept: Value = serde_json::from_str(kept).unwrap();
             for pointer in kept[spoke].as_object().into_iter().flat_map(|section| section.keys()) {
                 let excused = pointer.starts_with("/status") || unsaid.contains(&pointer.as_str());
@@ -150,10 +152,10 @@ fn defaults_go_with_conversion(name: &str) {
         for spoke in ["v1beta1", "v1alpha1"] {
             let tried = runner(25).run(&objects(kind, spoke, care), |object| {
                 let hub = to(kind, "v1", &object);
-                let filled = kind.filled(&hub, None);
-                same(&filled, &kind.filled(&filled, None))?;
+                let filled = kind.with_defaults(&hub, None);
+                same(&filled, &kind.with_defaults(&filled, None))?;
                 same(&parts(&filled), &parts(&to(kind, "v1", &to(kind, spoke, &filled))))?;
-                let late = kind.filled(&to(kind, "v1", &to(kind, spoke, &hub)), None);
+                let late = kind.with_defaults(&to(kind, "v1", &to(kind, spoke, &hub)), None);
                 same(&filled, &late)?;
                 let mut said = Vec::new();
                 leaves(&parts(&hub), "", &mut said);

@@ -6,14 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use quorate::api::check::release::Abilities;
-use quorate::api::check::{Facts, Verdict, check};
-use quorate::api::convert::{ANNOTATION, convert};
+use quorate::api::convert::{PRESERVED_FIELDS_ANNOTATION, convert};
 use quorate::api::etcd_version::path::path;
-use quorate::api::etcd_version::policy::{LINES, Standing, judge};
-use quorate::api::etcd_version::{Release, words};
-use quorate::api::field::Wire;
+use quorate::api::etcd_version::policy::{SUPPORTED_MINORS, Support, classify};
+use quorate::api::etcd_version::{Release, join_releases};
+use quorate::api::field::FromJson;
 use quorate::api::kinds::{self, Kind};
+use quorate::api::validation::features::FeatureSet;
+use quorate::api::validation::{ValidationContext, ValidationResult, validate};
 use quorate::api::{crd, etcd_cluster, example_app, names};
 use serde_json::Value;
 
@@ -64,11 +64,16 @@ fn to(kind: &Kind, version: &str, object: &Value) -> Value {
     convert(object.clone(), &format!("{}/{version}", kind.group)).unwrap()
 }
 
-fn judged(object: &Value, can: Abilities) -> Verdict {
-    let kind = kinds::named(object["kind"].as_str().unwrap()).unwrap();
+fn judged(object: &Value, can: FeatureSet) -> ValidationResult {
+    let kind = kinds::by_name(object["kind"].as_str().unwrap()).unwrap();
     let version = kind.version_of(object["apiVersion"].as_str().unwrap()).unwrap();
     let now = "2026-01-31T12:00:00Z".parse().unwrap();
-    check(kind, None, &to(kind, "v1", object), &Facts { now, can, written_in: version.name })
+    validate(
+        kind,
+        None,
+        &to(kind, "v1", object),
+        &ValidationContext { now, features: can, request_version: version.name },
+    )
 }
 
 #[test]
@@ -114,9 +119,9 @@ fn the_tables_of_scale_and_of_names_are_those_of_the_definitions() {
     let rows = rows_below(&page("api.md"), "## Names");
     let said: Vec<String> = rows.iter().map(|row| format!("{} {}", row[0], row[1])).collect();
     let expected = [
-        format!("`EtcdCluster` {} characters", names::MOST_NAME),
-        format!("`ExampleApp` {} characters", names::MOST_APP_NAME),
-        format!("`EtcdMember` {} characters", names::MOST_MEMBER_NAME),
+        format!("`EtcdCluster` {} characters", names::MAX_CLUSTER_NAME_LENGTH),
+        format!("`ExampleApp` {} characters", names::MAX_APP_NAME_LENGTH),
+        format!("`EtcdMember` {} characters", names::MAX_MEMBER_NAME_LENGTH),
     ];
     assert_eq!(said, expected);
 }
@@ -126,12 +131,12 @@ fn added(kind: &str, given: &Value) -> BTreeMap<String, Value> {
     let filled = match kind {
         "EtcdCluster" => {
             let mut spec = etcd_cluster::v1::EtcdClusterSpec::read(given).unwrap();
-            etcd_cluster::defaults::defaults(&mut spec, None);
+            etcd_cluster::defaults::apply_defaults(&mut spec, None);
             serde_json::to_value(spec).unwrap()
         }
         "ExampleApp" => {
             let mut spec = example_app::v1::ExampleAppSpec::read(given).unwrap();
-            example_app::defaults::defaults(&mut spec, None);
+            example_app::defaults::apply_defaults(&mut spec, None);
             serde_json::to_value(spec).unwrap()
         }
         other => panic!("{other} has no defaults"),
@@ -182,7 +187,7 @@ fn the_messages_on_the_page_are_those_of_the_checks() {
     };
     let wrong = "{replicas: 9, version: 3.6, deletionPolicy: Retian, backup: {schedule: '61 * * * *', \
                  destination: {s3: {bucket: my-backups}}}}";
-    let said = judged(&cluster(wrong), Abilities::EVERYTHING).violations;
+    let said = judged(&cluster(wrong), FeatureSet::ALL).violations;
     assert_eq!(said.len(), 4);
     let page = page("api.md");
     for violation in said {
@@ -261,7 +266,9 @@ fn a_field_is_in_the_other_versions_where_the_tables_say() {
             for (_, version) in kept.filter(|(cell, _)| *cell == "kept") {
                 for object in &with {
                     let turned = to(kind, version, object);
-                    let text = turned["metadata"]["annotations"][ANNOTATION].as_str().unwrap();
+                    let text = turned["metadata"]["annotations"][PRESERVED_FIELDS_ANNOTATION]
+                        .as_str()
+                        .unwrap();
                     let inside = format!("\"/spec/{}", path.replace('.', "/"));
                     let around = blocks_of(path).any(|it| text.contains(&format!("\"{it}\"")));
                     let kept = text.contains(&inside) || around;
@@ -282,9 +289,9 @@ fn blocks_of(path: &str) -> impl Iterator<Item = String> {
 #[test]
 fn what_the_page_says_about_the_annotation_is_so() {
     let page = page("versions.md");
-    assert!(page.contains(&format!("\n    {ANNOTATION}\n")));
+    assert!(page.contains(&format!("\n    {PRESERVED_FIELDS_ANNOTATION}\n")));
     let alpha = to(&kinds::ETCD_CLUSTER, "v1alpha1", &sample("etcdcluster-disconnect.yaml"));
-    let kept = alpha["metadata"]["annotations"][ANNOTATION].as_str().unwrap();
+    let kept = alpha["metadata"]["annotations"][PRESERVED_FIELDS_ANNOTATION].as_str().unwrap();
     assert!(page.contains(&format!("\n    {kept}\n")), "docs/versions.md lacks {kept}");
     let mut beta = to(&kinds::EXAMPLE_APP, "v1beta1", &sample("exampleapp-v1-full.yaml"));
     beta["spec"]["features"] = serde_json::json!(["exampleFeature1", "exampleFeature2"]);
@@ -315,9 +322,9 @@ fn the_tables_of_etcds_releases_are_those_of_the_policy() {
         .iter()
         .map(|row| (code(&row[0])[0].clone(), release(&row[1]), release(&row[2])))
         .collect();
-    let expected: Vec<_> = LINES
+    let expected: Vec<_> = SUPPORTED_MINORS
         .iter()
-        .map(|line| (line.minor().to_string(), Some(line.newest), line.floor))
+        .map(|line| (line.minor().to_string(), Some(line.newest), line.min_upgradable))
         .collect();
     assert_eq!(lines, expected);
     let reasons = |rows: &[Vec<String>], judged: Release| -> Vec<String> {
@@ -330,14 +337,16 @@ fn the_tables_of_etcds_releases_are_those_of_the_policy() {
     };
     let (refused, warned) =
         (rows_below(&page, "## Refused"), rows_below(&page, "## Taken with a warning"));
-    for line in LINES {
+    for line in SUPPORTED_MINORS {
         for patch in 0..50 {
             let release = Release::new(line.newest.major, line.newest.minor, patch);
-            let (mut no, mut but): (Vec<String>, Vec<String>) = match judge(release) {
-                Standing::Fine => (Vec::new(), Vec::new()),
-                Standing::Refused(reason) => (vec![reason.to_owned()], Vec::new()),
-                Standing::Warned(all) => (Vec::new(), all.into_iter().map(str::to_owned).collect()),
-                other @ (Standing::EndOfLife | Standing::NotKnown) => {
+            let (mut no, mut but): (Vec<String>, Vec<String>) = match classify(release) {
+                Support::Full => (Vec::new(), Vec::new()),
+                Support::Rejected(reason) => (vec![reason.to_owned()], Vec::new()),
+                Support::WithWarnings(all) => {
+                    (Vec::new(), all.into_iter().map(str::to_owned).collect())
+                }
+                other @ (Support::EndOfLife | Support::Unknown) => {
                     panic!("{release}: {other:?}")
                 }
             };
@@ -355,7 +364,7 @@ fn the_tables_of_etcds_releases_are_those_of_the_policy() {
 fn the_ways_between_releases_are_those_that_the_code_finds() {
     for row in rows_below(&page("etcd-versions.md"), "## Ways") {
         let (from, to) = (release(&row[0]).unwrap(), release(&row[1]).unwrap());
-        let way = path(from, to).map_or_else(|why| why.to_string(), |hops| words(&hops));
+        let way = path(from, to).map_or_else(|why| why.to_string(), |hops| join_releases(&hops));
         assert_eq!(way, row[2], "{from} to {to}");
     }
 }
@@ -372,16 +381,16 @@ fn block_below(page: &str, heading: &str) -> String {
 fn the_white_papers_example_meets_what_its_page_says() {
     let page = page("white-paper.md");
     let printed = block_below(&page, "## As printed");
-    let mut said = judged(&yaml(&printed), Abilities::THIS_RELEASE).violations;
+    let mut said = judged(&yaml(&printed), FeatureSet::CURRENT).violations;
     assert_eq!(said.len(), 4);
     let number = printed.replace("appVersion: 0.0.1", "appVersion: 1.0");
-    said.extend(judged(&yaml(&number), Abilities::EVERYTHING).violations);
+    said.extend(judged(&yaml(&number), FeatureSet::ALL).violations);
     for violation in said {
         assert!(page.contains(&format!("    {violation}\n")), "the page lacks: {violation}");
     }
     let corrected = sample("exampleapp-v1alpha1.yaml");
-    let taken = judged(&corrected, Abilities::THIS_RELEASE);
-    assert!(taken.allows(), "{taken:?}");
+    let taken = judged(&corrected, FeatureSet::CURRENT);
+    assert!(taken.is_valid(), "{taken:?}");
     assert!(taken.warnings.iter().all(|it| page.contains(&format!("    {it}\n"))), "{taken:?}");
     let hub = yaml(&block_below(&page, "## What becomes of it"));
     assert_eq!(to(&kinds::EXAMPLE_APP, "v1", &corrected)["spec"], hub["spec"]);

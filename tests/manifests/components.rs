@@ -76,7 +76,7 @@ fn every_patch_is_there_and_has_something_to_change() {
 fn parts_add_flags_and_never_replace_each_others() {
     for (component, file, flag) in [
         ("certificate-files", "flag.yaml", "--webhook-cert-dir=/etc/quorate/webhook-certs"),
-        ("strict", "flag.yaml", "--grants=strict"),
+        ("strict", "flag.yaml", "--namespace-access=manual"),
         ("namespaced", "deployment.yaml", "--watch-namespace=$(POD_NAMESPACE)"),
         ("kubernetes-migration", "flag.yaml", "--storage-migration=kubernetes"),
     ] {
@@ -168,7 +168,7 @@ fn a_strict_operator_sees_bindings_and_makes_none() {
         rules.iter().filter(|rule| rule.to_string().contains("rbac.authorization")).collect();
     let seen = json!([{
         "apiGroups": ["rbac.authorization.k8s.io"], "resources": ["rolebindings"],
-        "resourceNames": [names::GRANT], "verbs": ["list", "watch"],
+        "resourceNames": [names::NAMESPACE_ROLE_BINDING], "verbs": ["list", "watch"],
     }]);
     assert_eq!(json!(about_roles), seen);
     // Where nothing is granted it must still be able to say so.
@@ -189,7 +189,7 @@ fn a_strict_operator_sees_bindings_and_makes_none() {
     let page = fs::read_to_string(root().join("deploy/README.md")).unwrap();
     let command = format!(
         "create rolebinding {} --clusterrole={} --serviceaccount={}:{}",
-        names::GRANT,
+        names::NAMESPACE_ROLE_BINDING,
         names::NAMESPACE_ROLE,
         names::NAMESPACE,
         names::OPERATOR

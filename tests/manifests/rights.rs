@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use quorate::api::names;
-use quorate::manifests::rights::{Right, Scope, rights};
+use quorate::manifests::rbac::{Permission, Scope, permissions};
 use serde_json::{Value, json};
 
 use super::tables::{code, rows_below};
@@ -152,9 +152,9 @@ fn the_list_of_rights_is_what_the_roles_say() {
         Scope::Webhooks => ("ClusterRole", names::WEBHOOKS_ROLE),
         Scope::GrantedNamespace => ("ClusterRole", names::NAMESPACE_ROLE),
     };
-    let said: Vec<Value> = rights()
+    let said: Vec<Value> = permissions()
         .into_iter()
-        .map(|Right { scope, group, resources, names, verbs, because }| {
+        .map(|Permission { scope, group, resources, names, verbs, reason: because }| {
             assert!(because.len() > 10, "{group} {resources:?} has no reason");
             let (kind, name) = role_of(scope);
             json!([kind, name, rule(group, &lent(&resources), &lent(&names), verbs)])
@@ -199,7 +199,7 @@ fn no_right_is_for_everything_and_none_is_for_secrets_elsewhere() {
 fn the_operator_cannot_take_its_own_rights_away() {
     // It may delete bindings of one name, in every namespace; its own must have another.
     let own = object("RoleBinding");
-    assert_ne!(own["metadata"]["name"], names::GRANT);
+    assert_ne!(own["metadata"]["name"], names::NAMESPACE_ROLE_BINDING);
 }
 
 #[test]

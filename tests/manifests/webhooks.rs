@@ -15,7 +15,7 @@ const MUTATING: &str = "MutatingWebhookConfiguration";
 const VALIDATING: &str = "ValidatingWebhookConfiguration";
 const WEBHOOKS: [(&str, &str); 5] = [
     (MUTATING, "default"),
-    (MUTATING, "bound"),
+    (MUTATING, "scale-default"),
     (VALIDATING, "check"),
     (VALIDATING, "scale"),
     (VALIDATING, "protect"),
@@ -84,7 +84,7 @@ fn the_rules_name_our_kinds_in_the_hub_version_and_nothing_else() {
     for (word, operations, resources) in [
         ("default", json!(["CREATE", "UPDATE"]), plurals),
         ("check", json!(["CREATE", "UPDATE"]), plurals),
-        ("bound", json!(["UPDATE"]), scales),
+        ("scale-default", json!(["UPDATE"]), scales),
         ("scale", json!(["UPDATE"]), scales),
         ("protect", json!(["DELETE"]), plurals),
     ] {
@@ -262,12 +262,12 @@ fn only_what_is_protected_asks_before_it_is_deleted() {
         request["request"]["userInfo"]["username"] = json!(user);
         is_called("protect", &request)
     };
-    let protected = json!({names::PROTECTED_ANNOTATION: "true"});
+    let protected = json!({names::DELETION_PROTECTION_ANNOTATION: "true"});
     assert!(delete(protected.clone(), "somebody"));
     assert!(!delete(Value::Null, "somebody"));
     assert!(!delete(json!({}), "somebody"));
     assert!(!delete(json!({"another": "true"}), "somebody"));
-    assert!(!delete(json!({names::PROTECTED_ANNOTATION: "false"}), "somebody"));
+    assert!(!delete(json!({names::DELETION_PROTECTION_ANNOTATION: "false"}), "somebody"));
     for user in [
         "system:serviceaccount:kube-system:namespace-controller",
         "system:serviceaccount:kube-system:generic-garbage-collector",
@@ -280,7 +280,7 @@ fn only_what_is_protected_asks_before_it_is_deleted() {
 #[test]
 fn every_request_for_a_scale_is_seen() {
     // A 0 is left out of a Scale, so a condition over the number would fail on it.
-    for word in ["bound", "scale"] {
+    for word in ["scale-default", "scale"] {
         assert_eq!(webhook(word)["matchConditions"], Value::Null, "{word}");
     }
 }

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use jiff::Timestamp;
-use quorate::api::check::release::Abilities;
-use quorate::api::check::{Facts, check};
 use quorate::api::convert::convert;
 use quorate::api::kinds::{self, Kind};
+use quorate::api::validation::features::FeatureSet;
+use quorate::api::validation::{ValidationContext, validate};
 use quorate_harness::{Disturbs, Story, tell};
 use serde_json::{Value, json};
 
@@ -49,7 +49,7 @@ async fn every_refusal_reaches_its_user_as_the_tables_say(story: &Story) -> Resu
     let (mut tried, mut unknown, mut wrong) = (0_usize, 0_usize, Vec::new());
     for (file, case) in cases()? {
         let manifest = &case["manifest"];
-        let kind = manifest["kind"].as_str().and_then(kinds::named).context("a kind")?;
+        let kind = manifest["kind"].as_str().and_then(kinds::by_name).context("a kind")?;
         let expected = expected(kind, manifest)?;
         // As kubectl sends it.
         let answer = create(story, kind, manifest, "dryRun=All&fieldValidation=Strict").await?;
@@ -100,15 +100,16 @@ struct Expected {
 
 fn expected(kind: &Kind, manifest: &Value) -> Result<Expected> {
     let version = manifest["apiVersion"].as_str().and_then(|it| it.rsplit('/').next());
-    let facts = Facts {
+    let facts = ValidationContext {
         now: Timestamp::now(),
-        can: Abilities::THIS_RELEASE,
-        written_in: version.context("an apiVersion")?,
+        features: FeatureSet::CURRENT,
+        request_version: version.context("an apiVersion")?,
     };
     let hub = convert(manifest.clone(), &kind.api_version(kind.hub()))?;
-    let verdict = check(kind, None, &hub, &facts);
-    let cause =
-        |it: &quorate::api::check::Violation| (it.path.clone(), it.fault.reason().to_owned());
+    let verdict = validate(kind, None, &hub, &facts);
+    let cause = |it: &quorate::api::validation::Violation| {
+        (it.path.clone(), it.error_type.reason().to_owned())
+    };
     Ok(Expected {
         causes: verdict.violations.iter().map(cause).collect(),
         sentences: verdict.violations.iter().map(ToString::to_string).collect(),
@@ -192,7 +193,7 @@ fn samples() -> Result<BTreeMap<String, bool>> {
 /// An object can be read in every version of its kind, and each says the same in v1.
 async fn in_every_version(story: &Story, path: &str) -> Result<()> {
     let written: Value = serde_saphyr::from_str(&std::fs::read_to_string(path)?)?;
-    let kind = written["kind"].as_str().and_then(kinds::named).context("a kind")?;
+    let kind = written["kind"].as_str().and_then(kinds::by_name).context("a kind")?;
     let name = written["metadata"]["name"].as_str().context("a name")?;
     // The operator tells of it meanwhile; only what was read of one state can be compared.
     let as_hub = story
@@ -250,7 +251,7 @@ async fn hub(story: &Story, name: &str) -> Result<Value> {
 /// Sends an object by server-side apply, as a manager of its own.
 async fn apply(story: &Story, manager: &str, object: &Value) -> Result<Value> {
     let name = object["metadata"]["name"].as_str().context("a name")?;
-    let kind = kinds::named("EtcdCluster").context("a kind of ours")?;
+    let kind = kinds::by_name("EtcdCluster").context("a kind of ours")?;
     let path = format!("{}/{name}?fieldManager={manager}", collection(story, kind, object)?);
     let answer =
         call(&story.client, "PATCH", &path, "application/apply-patch+yaml", object).await?;
@@ -261,7 +262,7 @@ async fn apply(story: &Story, manager: &str, object: &Value) -> Result<Value> {
 /// Replaces an object through the version that it is written in.
 async fn replace(story: &Story, object: &Value) -> Result<Answer> {
     let name = object["metadata"]["name"].as_str().context("a name")?;
-    let kind = kinds::named("EtcdCluster").context("a kind of ours")?;
+    let kind = kinds::by_name("EtcdCluster").context("a kind of ours")?;
     let path = format!("{}/{name}", collection(story, kind, object)?);
     call(&story.client, "PUT", &path, "application/json", object).await
 }
@@ -320,7 +321,7 @@ async fn an_older_version_changes_what_it_can_say_and_nothing_else(story: &Story
         "options": {"snapshotCount": 20000}, "deletionPolicy": "Retain",
         "repair": {"replaceAfterSeconds": 900},
     });
-    let kind = kinds::named("EtcdCluster").context("a kind of ours")?;
+    let kind = kinds::by_name("EtcdCluster").context("a kind of ours")?;
     let made = create(story, kind, &cluster("v1", "one", &spec), "").await?;
     ensure!(made.code == 201, "{}", made.body);
     let before = hub(story, "one").await?;
@@ -367,7 +368,7 @@ async fn forged(story: &Story) -> Result<()> {
     }});
     for version in ["v1alpha1", "v1beta1"] {
         let resource = format!("etcdclusters.{version}.{GROUP}");
-        let annotation = format!("{}={kept}", quorate::api::convert::ANNOTATION);
+        let annotation = format!("{}={kept}", quorate::api::convert::PRESERVED_FIELDS_ANNOTATION);
         let line = ["annotate", "--overwrite", &resource, "one", &annotation];
         story.kubectl(&line).await?;
         let after = hub(story, "one").await?;
@@ -376,8 +377,9 @@ async fn forged(story: &Story) -> Result<()> {
     }
     // A new object gets no status either.
     let mut made = cluster("v1alpha1", "forged", &json!({"size": 3, "version": "3.6.16"}));
-    made["metadata"]["annotations"] = json!({quorate::api::convert::ANNOTATION: kept.to_string()});
-    let kind = kinds::named("EtcdCluster").context("a kind of ours")?;
+    made["metadata"]["annotations"] =
+        json!({quorate::api::convert::PRESERVED_FIELDS_ANNOTATION: kept.to_string()});
+    let kind = kinds::by_name("EtcdCluster").context("a kind of ours")?;
     let answer = create(story, kind, &made, "").await?;
     ensure!(answer.code == 201, "{}", answer.body);
     let made = hub(story, "forged").await?;
@@ -388,7 +390,7 @@ async fn forged(story: &Story) -> Result<()> {
 async fn scaling_is_judged_with_the_same_words_and_protection_is_for_those_who_ask(
     story: &Story,
 ) -> Result<()> {
-    let kind = kinds::named("EtcdCluster").context("a kind of ours")?;
+    let kind = kinds::by_name("EtcdCluster").context("a kind of ours")?;
     let spec = json!({"replicas": 3, "version": "3.6.16"});
     create(story, kind, &cluster("v1", "main", &spec), "").await?;
     let scale = async |version: &str, replicas: &str| {
@@ -413,15 +415,15 @@ async fn scaling_is_judged_with_the_same_words_and_protection_is_for_those_who_a
     ensure!(done, "{said}");
     ensure!(hub(story, "main").await?["spec"]["replicas"] == 0);
 
-    let protect = format!("{}=true", quorate::api::names::PROTECTED_ANNOTATION);
+    let protect = format!("{}=true", quorate::api::names::DELETION_PROTECTION_ANNOTATION);
     story.kubectl(&["annotate", "etcdcluster", "main", &protect]).await?;
     let Err(refused) = story.kubectl(&["delete", "etcdcluster", "main"]).await else {
         bail!("a protected cluster was deleted");
     };
     let refused = format!("{refused:#}");
     ensure!(refused.contains("kubectl annotate"), "{refused}");
-    let take_away = format!("{}-", quorate::api::names::PROTECTED_ANNOTATION);
-    story.kubectl(&["annotate", "etcdcluster", "main", &take_away]).await?;
+    let remove_field = format!("{}-", quorate::api::names::DELETION_PROTECTION_ANNOTATION);
+    story.kubectl(&["annotate", "etcdcluster", "main", &remove_field]).await?;
     story.kubectl(&["delete", "etcdcluster", "main"]).await?;
     Ok(())
 }

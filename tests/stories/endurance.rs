@@ -16,8 +16,11 @@ use super::installed::{NAMESPACE, another_leader, installed_with, leader, replic
 use super::load::{Load, Tally};
 
 /// The life of an authority is over in a minute and a half, so that a story sees several.
-pub(super) const QUICK: [&str; 3] =
-    ["--webhook-ca-lifetime=80s", "--webhook-leaf-lifetime=20s", "--webhook-settle=3s"];
+pub(super) const QUICK: [&str; 3] = [
+    "--webhook-ca-lifetime=80s",
+    "--webhook-leaf-lifetime=20s",
+    "--webhook-ca-propagation-delay=3s",
+];
 /// The kubelet sees an end at once, and kube-proxy learns of it; until then calls may go to the dead.
 const KNOWN_TO_BE_DEAD: Duration = Duration::from_secs(10);
 const CALLS: usize = 10_000;

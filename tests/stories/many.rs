@@ -36,8 +36,8 @@ async fn five_thousand_objects_are_listed_in_an_old_version_after_the_definition
             listed(story).await?;
 
             let counts = async || {
-                let reviews = counted(story, "quorate_webhook_reviews_total", "convert").await?;
-                let seconds = counted(story, "quorate_webhook_review_seconds_sum", "convert").await?;
+                let reviews = counted(story, "quorate_webhook_requests_total", "convert").await?;
+                let seconds = counted(story, "quorate_webhook_request_duration_seconds_sum", "convert").await?;
                 anyhow::Ok((reviews, seconds))
             };
             let before = counts().await?;

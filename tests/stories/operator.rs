@@ -22,7 +22,7 @@ async fn one_manifest_installs_an_operator_that_is_trusted_and_leads() -> Result
                 let expected = if pod.name_any() == leader.name_any() { "1" } else { "0" };
                 ensure!(own == expected, "{} says quorate_leader {own}", pod.name_any());
                 let ready = get(story, &pod.name_any(), "readyz").await?;
-                ensure!(ready.contains("[open]   certificate"), "/readyz says {ready:?}");
+                ensure!(ready.contains("[+]certificate ok"), "/readyz says {ready:?}");
             }
             Ok(())
         })

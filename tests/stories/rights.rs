@@ -32,13 +32,13 @@ async fn every_right_is_used_and_every_one_that_is_used_is_granted() -> Result<(
             let bind = [
                 "create",
                 "rolebinding",
-                names::GRANT,
+                names::NAMESPACE_ROLE_BINDING,
                 "--clusterrole=quorate-namespace",
                 "--serviceaccount=quorate-system:quorate",
             ];
             story.kubectl(&bind).await?;
             says(story, false).await.context("once it is granted")?;
-            story.kubectl(&["delete", "rolebinding", names::GRANT]).await?;
+            story.kubectl(&["delete", "rolebinding", names::NAMESPACE_ROLE_BINDING]).await?;
             says(story, true).await.context("once the grant is gone")?;
 
             // The other way: the operator grants itself what it needs, and takes its words back.
@@ -164,7 +164,7 @@ async fn asked_of_cert_manager(story: &Story) -> Result<()> {
             let path = r#"jsonpath={.status.conditions[?(@.type=="CertificatesValid")].reason}"#;
             let read = ["get", "etcdcluster", "main", "--output", path];
             let read = story.kubectl(&read).await.map_err(|error| format!("{error:#}"))?;
-            if read == "CertificatesAwaited" { Ok(()) } else { Err(read) }
+            if read == "WaitingForCertificate" { Ok(()) } else { Err(read) }
         })
         .await?;
     from(json!({"source": "Managed", "issuerRef": null})).await?;
@@ -193,7 +193,7 @@ async fn mended_and_withdrawn(story: &Story) -> Result<()> {
     let bound = async |account: bool| {
         story
             .wait_until("the grant to be as it should be", SOON, async || {
-                let found = bindings.get_opt(names::GRANT).await;
+                let found = bindings.get_opt(names::NAMESPACE_ROLE_BINDING).await;
                 let found = found.map_err(|error| error.to_string())?;
                 let right = found.as_ref().is_some_and(|it| {
                     it.subjects.iter().flatten().any(|subject| subject.name == names::OPERATOR)
@@ -208,7 +208,7 @@ async fn mended_and_withdrawn(story: &Story) -> Result<()> {
     };
     bound(true).await?;
     let nobody = Patch::Merge(json!({"subjects": []}));
-    bindings.patch(names::GRANT, &PatchParams::default(), &nobody).await?;
+    bindings.patch(names::NAMESPACE_ROLE_BINDING, &PatchParams::default(), &nobody).await?;
     bound(true).await?;
     story.kubectl(&["delete", "-f", PLAIN]).await?;
     bound(false).await

@@ -145,8 +145,8 @@ impl Running {
 
     /// The answer to a GET on the probe port, head and body.
     pub(crate) fn get(&self, path: &str) -> String {
-        self.logs("quorate runs");
-        let address = self.log("quorate runs")[0]["listen"].as_str().unwrap().to_owned();
+        self.logs("quorate started");
+        let address = self.log("quorate started")[0]["listen"].as_str().unwrap().to_owned();
         let mut stream = TcpStream::connect(address).unwrap();
         write!(stream, "GET {path} HTTP/1.1\r\nHost: it\r\nConnection: close\r\n\r\n").unwrap();
         let mut answer = String::new();
@@ -159,8 +159,8 @@ impl Running {
     }
 
     pub(crate) fn identity(&self) -> String {
-        self.logs("quorate runs");
-        self.log("quorate runs")[0]["identity"].as_str().unwrap().to_owned()
+        self.logs("quorate started");
+        self.log("quorate started")[0]["identity"].as_str().unwrap().to_owned()
     }
 
     /// Sends a signal by its name, such as TERM.

@@ -11,13 +11,13 @@ use crate::api::names;
 
 /// A definition, as storage sees it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Definition {
+pub struct StoredCrd {
     /// Its name, such as `etcdclusters.etcd.appdelivery.cncf.io`.
     pub name: String,
     /// Tells it from one of the same name that was made later.
     pub uid: String,
     /// The version that was read. A write lands on this one or nowhere.
-    pub read: String,
+    pub resource_version: String,
     /// The version in which everything that is written is stored.
     pub storage: String,
     /// Its versions, in their order, and whether each is served.
@@ -32,21 +32,21 @@ pub struct Definition {
     pub paused: bool,
     /// Who wrote its spec last, and when; but for whoever puts the authorities in. The storage version may have gone
     /// there and back while nobody looked, and then this is another text.
-    pub edits: String,
+    pub spec_fingerprint: String,
 }
 
-impl Definition {
+impl StoredCrd {
     /// Reads a definition as the API server wrote it; nothing if it is none.
     #[must_use]
     pub fn read(object: Value) -> Option<Self> {
-        let wire: Wire = serde_json::from_value(object).ok()?;
-        let Wire { metadata, spec, status } = wire;
-        let edits = edits(&metadata);
+        let raw: RawCrd = serde_json::from_value(object).ok()?;
+        let RawCrd { metadata, spec, status } = raw;
+        let spec_fingerprint = spec_fingerprint(&metadata);
         let holds = |it: &Condition| it.kind == "Established" && it.status == "True";
         Some(Self {
             name: metadata.name,
             uid: metadata.uid,
-            read: metadata.resource_version,
+            resource_version: metadata.resource_version,
             storage: spec
                 .versions
                 .iter()
@@ -62,7 +62,7 @@ impl Definition {
                 .get(names::MIGRATION_ANNOTATION)
                 .and_then(Value::as_str)
                 .is_some_and(|it| it == names::MIGRATION_PAUSED),
-            edits,
+            spec_fingerprint,
         })
     }
 
@@ -80,7 +80,7 @@ impl Definition {
 
     /// Versions in which objects may be stored, and which this release does not know: it could not read them.
     #[must_use]
-    pub fn stranded(&self, kind: &Kind) -> Vec<String> {
+    pub fn unknown_versions(&self, kind: &Kind) -> Vec<String> {
         let known = |name: &&String| kind.versions().any(|version| version.name == name.as_str());
         self.stored.iter().filter(|name| !known(name)).cloned().collect()
     }
@@ -88,7 +88,7 @@ impl Definition {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Wire {
+struct RawCrd {
     metadata: Metadata,
     spec: Spec,
     status: Status,
@@ -152,7 +152,7 @@ struct Condition {
 }
 
 /// The generation would move with each authority that is put in, and nothing would ever come to an end.
-fn edits(metadata: &Metadata) -> String {
+fn spec_fingerprint(metadata: &Metadata) -> String {
     let of_spec = |it: &&Entry| {
         it.subresource.is_empty()
             && it.manager != names::CA_FIELD_MANAGER
@@ -160,14 +160,14 @@ fn edits(metadata: &Metadata) -> String {
     };
     let words =
         |it: &Entry| format!("{} {} {}", it.manager.trim(), it.operation.trim(), it.time.trim());
-    let mut edits: Vec<String> =
+    let mut spec_fingerprint: Vec<String> =
         metadata.managed_fields.iter().filter(of_spec).map(words).collect();
-    edits.sort();
+    spec_fingerprint.sort();
     // Whoever strips the list of owners leaves only the generation.
-    if edits.is_empty() {
+    if spec_fingerprint.is_empty() {
         return format!("generation {}", metadata.generation);
     }
-    edits.join(", ")
+    spec_fingerprint.join(", ")
 }
 
 #[cfg(test)]
@@ -208,27 +208,27 @@ mod tests {
 
     #[test]
     fn a_definition_is_read_without_its_schemas() {
-        let read = Definition::read(live()).unwrap();
+        let read = StoredCrd::read(live()).unwrap();
         assert_eq!((read.storage.as_str(), read.served()), ("v1", vec!["v1".to_owned()]));
         assert!(read.is_stale() && read.established && read.converted && !read.paused);
-        let silent = Definition::read(json!({})).unwrap();
+        let silent = StoredCrd::read(json!({})).unwrap();
         assert!(!silent.is_stale() && !silent.established);
     }
 
     #[test]
     fn only_those_who_write_the_spec_count_as_its_editors() {
-        let read = Definition::read(live()).unwrap();
-        assert_eq!(read.edits, "kubectl Apply 2026-01-01T00:00:00Z");
+        let read = StoredCrd::read(live()).unwrap();
+        assert_eq!(read.spec_fingerprint, "kubectl Apply 2026-01-01T00:00:00Z");
         let mut stripped = live();
         stripped["metadata"]["managedFields"] = json!([]);
-        assert_eq!(Definition::read(stripped).unwrap().edits, "generation 3");
+        assert_eq!(StoredCrd::read(stripped).unwrap().spec_fingerprint, "generation 3");
     }
 
     #[test]
     fn a_version_that_this_release_does_not_know_strands_what_is_stored_in_it() {
         let mut live = live();
         live["status"]["storedVersions"] = json!(["v2", "v1"]);
-        let kind = kinds::named("EtcdCluster").unwrap();
-        assert_eq!(Definition::read(live).unwrap().stranded(kind), ["v2"]);
+        let kind = kinds::by_name("EtcdCluster").unwrap();
+        assert_eq!(StoredCrd::read(live).unwrap().unknown_versions(kind), ["v2"]);
     }
 }

@@ -1,7 +1,6 @@
-//! A destination as one URL, the way v1beta1 writes it: `s3://bucket/prefix`,
+//! A destination as one URL, as v1beta1 writes it: `s3://bucket/prefix`,
 //! `gs://bucket/prefix`, `azblob://account/container/prefix`, `volume://claim/prefix`.
-//! Comes in: a URL or a block. Goes out: the other. May touch: the blocks of `destination`.
-//! A text that is not such a URL to the letter stays a misfit, for the checks to name.
+//! A string that is not exactly such a URL stays an invalid value, and validation reports it.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use serde_json::Value;
@@ -9,34 +8,34 @@ use serde_json::Value;
 use super::{Azure, Destination, Gcs, S3, Volume};
 use crate::api::field::Field;
 use crate::api::pod::LocalRef;
-use crate::api::texts::{KeyPrefix, Location};
+use crate::api::strings::{KeyPrefix, Location};
 
-/// The destination that a URL names.
-pub(crate) fn read(url: &Location) -> Field<Destination> {
+/// The destination of a URL.
+pub(crate) fn from_url(url: &Location) -> Field<Destination> {
     match parse(url.as_str()) {
-        // Only what can be written back as it was: a trailing slash is not ours to remove.
-        Some(destination) if write(&destination).as_deref() == Some(url.as_str()) => {
+        // Only a URL that round-trips exactly: for example a trailing slash must be kept.
+        Some(destination) if format(&destination).as_deref() == Some(url.as_str()) => {
             Field::Known(destination)
         }
-        Some(_) | None => Field::Misfit(Value::String(url.as_str().to_owned())),
+        Some(_) | None => Field::Invalid(Value::String(url.as_str().to_owned())),
     }
 }
 
-/// The URL of a destination, if it has one. A text that is not one was written as it is, so it can
-/// be written back; any other text would come back as a destination that nobody wrote.
-pub(crate) fn written(destination: Field<Destination>) -> Field<Location> {
+/// The URL of a destination, if it has one. A string that is not a valid URL was passed on as it is
+/// and is returned as it is; any other string would become a destination that no user wrote.
+pub(crate) fn to_url(destination: Field<Destination>) -> Field<Location> {
     match destination {
-        Field::Misfit(Value::String(text)) => match read(&Location::from(text)) {
-            Field::Misfit(Value::String(text)) => Field::Known(Location::from(text)),
-            Field::Known(_) | Field::Absent | Field::Null | Field::Misfit(_) => Field::Absent,
+        Field::Invalid(Value::String(text)) => match from_url(&Location::from(text)) {
+            Field::Invalid(Value::String(text)) => Field::Known(Location::from(text)),
+            Field::Known(_) | Field::Absent | Field::Null | Field::Invalid(_) => Field::Absent,
         },
-        Field::Known(_) | Field::Absent | Field::Null | Field::Misfit(_) => {
-            destination.turned(|destination| write(&destination).map(Location::from).into())
+        Field::Known(_) | Field::Absent | Field::Null | Field::Invalid(_) => {
+            destination.convert(|destination| format(&destination).map(Location::from).into())
         }
     }
 }
 
-/// The parts of a place: the scheme, what it is in, and what the keys begin with.
+/// Parses scheme, bucket (or container, claim) and prefix.
 pub(crate) fn parse(url: &str) -> Option<Destination> {
     let (scheme, rest) = url.split_once("://")?;
     let (first, below) = match rest.split_once('/') {
@@ -75,11 +74,11 @@ pub(crate) fn parse(url: &str) -> Option<Destination> {
     Some(destination)
 }
 
-fn write(destination: &Destination) -> Option<String> {
+fn format(destination: &Destination) -> Option<String> {
     let Destination { s3, gcs, azure, volume } = destination;
     let with = |base: String, prefix: &Field<KeyPrefix>| match prefix {
         Field::Known(prefix) => format!("{base}/{prefix}"),
-        Field::Absent | Field::Null | Field::Misfit(_) => base,
+        Field::Absent | Field::Null | Field::Invalid(_) => base,
     };
     match (s3, gcs, azure, volume) {
         (Field::Known(s3), Field::Absent, Field::Absent, Field::Absent) => {

@@ -1,24 +1,24 @@
-//! EtcdCluster v1: the hub. It says everything that the older versions can say, and it is stored.
-//! Comes in: nothing. Goes out: the types of `spec`, and what the definition needs to know.
-//! May touch: the vocabulary of `api`. Every doc comment here is what `kubectl explain` prints.
+//! EtcdCluster v1: the hub and storage version. It has every field of the older versions.
+//! Every doc comment of a field is printed by `kubectl explain`; a default named there is set by
+//! `defaults`.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 pub mod status;
 
 use kube::CustomResource;
 
-use crate::api::destination::{Destination, Origin, Retention};
-use crate::api::etcd_cluster::rules;
+use crate::api::destination::{BackupSource, Destination, Retention};
+use crate::api::etcd_cluster::cel_rules;
+use crate::api::macros::{object, string_enum};
 use crate::api::pod::affinity::Affinity;
 use crate::api::pod::{Annotations, Image, Labels, LocalRef, Resources, Toleration};
-use crate::api::shape::{choice, shape};
-use crate::api::texts::{
+use crate::api::strings::{
     ClassName, EtcdVersion, ObjectName, Quota, Schedule, Size, TimeZone, VolumeSize,
 };
 use status::EtcdClusterStatus;
 
-shape! {
-    /// What the cluster should be.
+object! {
+    /// Desired state of the cluster.
     #[derive(CustomResource)]
     #[kube(
         group = "etcd.appdelivery.cncf.io",
@@ -30,222 +30,230 @@ shape! {
         shortname = "etcd",
         shortname = "etcdclus",
         category = "quorate",
-        doc = "An etcd cluster: members that agree, with their disks, certificates and backups.",
+        doc = "etcd cluster with its members, volumes, certificates and backups.",
         label("servicebinding.io/provisioned-service", "true"),
         scale(spec_replicas_path = ".spec.replicas", status_replicas_path = ".status.replicas", label_selector_path = ".status.selector"),
-        printcolumn(name = "Size", type_ = "integer", json_path = ".spec.replicas", description = "How many members there should be."),
-        printcolumn(name = "Ready", type_ = "integer", json_path = ".status.readyReplicas", description = "How many members are healthy voters."),
-        printcolumn(name = "Version", type_ = "string", json_path = ".status.currentVersion", description = "The etcd release that runs."),
-        printcolumn(name = "Leader", type_ = "string", json_path = ".status.leader", description = "The member that leads."),
-        printcolumn(name = "Last Backup", type_ = "date", json_path = ".status.backup.lastBackupTime", description = "When the last backup was finished."),
-        printcolumn(name = "Status", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].reason", description = "In one word, whether all is well."),
-        printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp", description = "When it was made."),
-        printcolumn(name = "Target", type_ = "string", priority = 1, json_path = ".spec.version", description = "The etcd release that is wanted."),
-        printcolumn(name = "Next Backup", type_ = "string", priority = 1, json_path = ".status.backup.nextBackupTime", description = "When the next backup begins."),
-        printcolumn(name = "Message", type_ = "string", priority = 1, json_path = ".status.conditions[?(@.type==\"Ready\")].message", description = "In a sentence, how it is."),
+        printcolumn(name = "Desired", type_ = "integer", json_path = ".spec.replicas", description = "Desired number of members."),
+        printcolumn(name = "Ready", type_ = "integer", json_path = ".status.readyReplicas", description = "Number of members that are healthy voters."),
+        printcolumn(name = "Version", type_ = "string", json_path = ".status.currentVersion", description = "etcd version in use."),
+        printcolumn(name = "Leader", type_ = "string", json_path = ".status.leader", description = "Member that is the leader."),
+        printcolumn(name = "Status", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].reason", description = "Reason of the Ready condition."),
+        printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp", description = "Time since creation."),
+        printcolumn(name = "Up-To-Date", type_ = "integer", priority = 1, json_path = ".status.updatedReplicas", description = "Number of members that run the current pod template."),
+        printcolumn(name = "Target", type_ = "string", priority = 1, json_path = ".spec.version", description = "Desired etcd version."),
+        printcolumn(name = "Message", type_ = "string", priority = 1, json_path = ".status.conditions[?(@.type==\"Ready\")].message", description = "Message of the Ready condition."),
     )]
-    #[schemars(extend("required" = ["version"], "x-kubernetes-validations" = rules::V1.rules()))]
+    #[schemars(extend("required" = ["version"], "x-kubernetes-validations" = cel_rules::V1.rules()))]
     pub struct EtcdClusterSpec {
-        /// How many members there should be: 3 or 5 for most, 1 to try things out, 7 at most. An even number tolerates no
-        /// more failures than one less. 0 lets the cluster sleep: the members' disks stay, nothing runs.
+        /// Number of etcd members, 0 to 7; 3 or 5 recommended. An even number tolerates no more
+        /// failures than one member less. 0 hibernates the cluster: pods are deleted, PVCs are
+        /// kept. Default: 3.
         #[schemars(range(min = 0, max = 7), extend("default" = 3))]
         replicas: i32,
-        /// The etcd release, such as `3.6.16`. A running cluster is upgraded one minor release at a time.
+        /// etcd version, such as `3.6.16`. A cluster is upgraded one minor version at a time.
         version: EtcdVersion,
-        /// Where the image comes from. Its tag is always `v` and the version.
+        /// Container image. The tag is always `v` followed by the version. Default repository:
+        /// `gcr.io/etcd-development/etcd`.
         image: Image,
-        /// What each member keeps its data on.
+        /// Storage of each member.
         storage: Storage,
-        /// Settings of etcd itself, the same in every version of etcd.
+        /// Settings of etcd. Settings that are not set are derived, see `status.tuning`.
         options: Options,
-        /// How connections are protected. TLS is on, with a certificate authority of the cluster's own, unless said otherwise.
+        /// TLS of client and peer connections. Default: enabled, with a CA managed by the operator.
         tls: Tls,
-        /// Whether clients must be known to etcd.
+        /// etcd authentication. Disabled by default.
         auth: Auth,
-        /// Where members may run. Without a word, they avoid each other's nodes and zones if they can.
+        /// Scheduling of the members' pods. Default: preferred anti-affinity by node and zone.
         placement: Placement,
-        /// Labels and annotations for the members' pods.
+        /// Additional labels and annotations of the members' pods.
         pod_metadata: PodMetadata,
-        /// What each member asks for and may not exceed.
+        /// Resource requests and limits of each member.
         resources: Resources,
-        /// How a new version is brought in.
+        /// Settings of rolling updates.
         upgrade: Upgrade,
-        /// When a member is given up.
+        /// When an unhealthy member is replaced.
         repair: Repair,
-        /// When a member's file is rewritten to give back free space.
+        /// Schedule and threshold for defragmentation, one member at a time, leader last.
         defragment: Defragment,
-        /// Backups on a schedule.
+        /// Scheduled backups.
         backup: Backup,
-        /// The data to begin with. Only when the cluster is made.
+        /// Backup to bootstrap the cluster from. It can only be set when the cluster is created.
         restore: Restore,
-        /// Whether the operator leaves the cluster alone. Its status goes on to be reported.
+        /// Pauses reconciliation; status is still updated.
         paused: bool,
-        /// What becomes of the members and their disks when this object is deleted: `Retain` (the default) removes the
-        /// members and keeps the disks, `Delete` removes both, `SnapshotThenDelete` makes a last backup first,
-        /// `Disconnect` lets everything run on, unmanaged.
+        /// What happens to members and PVCs when this object is deleted: `Retain` deletes the
+        /// members and keeps the PVCs, `Delete` deletes both, `SnapshotThenDelete` takes a last
+        /// backup and then deletes both, `Disconnect` leaves everything running, unmanaged.
+        /// Default: `Retain`.
         deletion_policy: DeletionPolicy,
     }
 }
 
-choice! {
-    /// What data is kept on.
+string_enum! {
+    /// Medium of the data.
     pub enum Medium {
-        /// A PersistentVolumeClaim for each member.
+        /// One PersistentVolumeClaim for each member.
         Disk = "Disk",
-        /// The node's memory: fast, and gone with the pod.
+        /// Memory of the node (emptyDir): fast, lost with the pod.
         Memory = "Memory",
     }
 }
 
-shape! {
-    /// What each member keeps its data on.
+object! {
+    /// Storage of each member.
     pub struct Storage {
-        /// How much space each member has. It may grow, and never shrink.
+        /// Size of the volume of each member. It can be increased and not decreased. Default:
+        /// 10Gi, or 1Gi with medium `Memory`.
         size: VolumeSize,
-        /// The StorageClass of the volumes; the cluster's default if it is left out. It cannot be changed later.
+        /// StorageClass of the PVCs; the default StorageClass if unset. Immutable.
         class_name: ClassName,
-        /// `Disk` (the default), or `Memory` for data that may be lost. It cannot be changed later.
+        /// `Disk`, or `Memory` for data that may be lost. Immutable. Default: `Disk`.
         medium: Medium,
     }
 }
 
-shape! {
-    /// Settings of etcd. Each has a safe default; `status.tuning` says which value is used and why.
+object! {
+    /// Settings of etcd. Each has a safe default; `status.tuning` lists the derived values and the
+    /// reasons.
     pub struct Options {
-        /// How large the data may grow before etcd takes no more writes, at most 8Gi. It is derived from the disk if it is left out.
+        /// etcd `--quota-backend-bytes`, at most 8Gi: database size at which etcd rejects writes;
+        /// derived from the volume size if unset.
         quota: Quota,
-        /// How old revisions are forgotten.
+        /// Auto compaction of old revisions.
         auto_compaction: AutoCompaction,
-        /// After how many writes a member makes a snapshot of its own state.
+        /// etcd `--snapshot-count`: committed raft entries between two snapshots to disk.
         #[schemars(range(min = 1000, max = 10_000_000))]
         snapshot_count: i32,
-        /// How often the leader is heard, in milliseconds. It is derived from the time between members if it is left out.
+        /// etcd `--heartbeat-interval` in milliseconds; derived from peer RTT if unset.
         #[schemars(range(min = 10, max = 10_000))]
         heartbeat_milliseconds: i32,
-        /// How long members wait for the leader before they elect another, in milliseconds: at least five times the heartbeat.
+        /// etcd `--election-timeout` in milliseconds, at least five times the heartbeat interval;
+        /// derived from peer RTT if unset.
         #[schemars(range(min = 50, max = 50_000))]
         election_milliseconds: i32,
     }
 }
 
-choice! {
-    /// By what old revisions are forgotten.
+string_enum! {
+    /// Mode of auto compaction.
     pub enum CompactionMode {
-        /// By their age.
+        /// By age of the revisions.
         Periodic = "Periodic",
-        /// By their number.
+        /// By number of revisions.
         Revision = "Revision",
     }
 }
 
-shape! {
-    /// How old revisions are forgotten.
-    #[schemars(extend("x-kubernetes-validations" = rules::compaction()))]
+object! {
+    /// Auto compaction of old revisions.
+    #[schemars(extend("x-kubernetes-validations" = cel_rules::compaction()))]
     pub struct AutoCompaction {
-        /// `Periodic` (the default) by age, `Revision` by number.
+        /// `Periodic` compacts by age, `Revision` by number. Default: `Periodic`.
         mode: CompactionMode,
-        /// For `Periodic`: how many seconds of history are kept.
+        /// For `Periodic`: age in seconds up to which revisions are kept.
         #[schemars(range(min = 60, max = 2_592_000))]
         retention_seconds: i32,
-        /// For `Revision`: how many revisions are kept.
+        /// For `Revision`: number of revisions that are kept.
         #[schemars(range(min = 100, max = 100_000_000))]
         retention_revisions: i32,
     }
 }
 
-shape! {
-    /// How connections are protected.
+object! {
+    /// TLS of client and peer connections.
     pub struct Tls {
-        /// Connections of clients to members.
+        /// TLS of client connections.
         client: TlsSide,
-        /// Connections between members.
+        /// TLS of peer connections.
         peer: TlsSide,
     }
 }
 
-choice! {
-    /// Where certificates come from.
+string_enum! {
+    /// Source of certificates.
     pub enum TlsSource {
-        /// The operator keeps a certificate authority for the cluster.
+        /// A CA that the operator manages for this cluster.
         Managed = "Managed",
-        /// cert-manager issues them.
+        /// An issuer of cert-manager.
         CertManager = "CertManager",
-        /// They are in a Secret of yours.
+        /// A Secret that the user provides.
         Secret = "Secret",
-        /// There are none: connections are in the clear.
+        /// None: plaintext.
         Disabled = "Disabled",
     }
 }
 
-shape! {
-    /// One side of TLS.
-    #[schemars(extend("x-kubernetes-validations" = rules::tls_side()))]
+object! {
+    /// TLS of one kind of connections.
+    #[schemars(extend("x-kubernetes-validations" = cel_rules::tls_side()))]
     pub struct TlsSide {
-        /// `Managed` (the default): the operator keeps a certificate authority for the cluster. `CertManager`: an issuer of
-        /// cert-manager signs. `Secret`: the certificates are yours. `Disabled`: connections are in the clear.
+        /// `Managed`: a CA that the operator manages for this cluster. `CertManager`: an issuer of
+        /// cert-manager. `Secret`: certificates in a Secret. `Disabled`: plaintext. Default:
+        /// `Managed`.
         source: TlsSource,
-        /// For `CertManager`: who signs.
+        /// For `CertManager`: the issuer.
         issuer_ref: IssuerRef,
-        /// For `Secret`: the Secret with `ca.crt`, `tls.crt` and `tls.key` for all members. The certificate names
-        /// `*.<namespace>.svc` and is good for servers and clients. For clients, `client.crt` and `client.key` are handed on
-        /// to applications, if they are there.
+        /// For `Secret`: Secret with `ca.crt`, `tls.crt` and `tls.key` for all members. The
+        /// certificate needs the SAN `*.<namespace>.svc` and the usages server auth and client
+        /// auth. For client connections, `client.crt` and `client.key` are passed on to
+        /// applications if present.
         secret_ref: LocalRef,
     }
 }
 
-choice! {
-    /// The kinds of issuers of cert-manager.
+string_enum! {
+    /// Kind of a cert-manager issuer.
     pub enum IssuerKind {
-        /// An issuer of the namespace.
+        /// Issuer in the same namespace.
         Issuer = "Issuer",
-        /// An issuer of the whole cluster.
+        /// Cluster-scoped issuer.
         ClusterIssuer = "ClusterIssuer",
     }
 }
 
-shape! {
-    /// An issuer of cert-manager.
+object! {
+    /// Reference to a cert-manager issuer.
     #[schemars(extend("required" = ["name"]))]
     pub struct IssuerRef {
-        /// Its name.
+        /// Name of the issuer.
         name: ObjectName,
-        /// `Issuer` (the default), or `ClusterIssuer`.
+        /// `Issuer` or `ClusterIssuer`. Default: `Issuer`.
         kind: IssuerKind,
     }
 }
 
-shape! {
-    /// Whether clients must be known to etcd.
+object! {
+    /// etcd authentication.
     #[schemars(extend("x-kubernetes-validations" = [{
         "rule": "!has(self.enabled) || !self.enabled || has(self.rootSecretRef)",
         "message": "needs rootSecretRef when auth is enabled: a Secret with `password` for the user root",
     }]))]
     pub struct Auth {
-        /// Whether etcd asks for a user and password, or for a certificate that names one.
+        /// Enables etcd authentication (password or client certificate CN).
         enabled: bool,
-        /// A Secret with `password`, for the user `root`.
+        /// Secret with the key `password` for the user `root`.
         root_secret_ref: LocalRef,
     }
 }
 
-shape! {
-    /// Where members may run.
+object! {
+    /// Scheduling of the members' pods.
     pub struct Placement {
-        /// Labels that a node must have.
+        /// Node labels that are required.
         #[schemars(extend("maxProperties" = 32))]
         node_selector: Labels,
-        /// Taints of nodes that the members put up with.
+        /// Tolerations of node taints.
         #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "atomic"))]
         tolerations: Vec<Toleration>,
-        /// Where members like to be. It replaces the default, which keeps them on different nodes and zones if possible.
+        /// Affinity rules. They replace the default, which prefers different nodes and zones.
         affinity: Affinity,
     }
 }
 
-shape! {
-    /// Labels and annotations for pods.
+object! {
+    /// Additional labels and annotations of pods.
     pub struct PodMetadata {
-        /// Labels. Those of Kubernetes' and of ours cannot be set here.
+        /// Labels. Keys reserved for Kubernetes and for the operator are rejected.
         #[schemars(extend("maxProperties" = 32))]
         labels: Labels,
         /// Annotations.
@@ -254,75 +262,77 @@ shape! {
     }
 }
 
-shape! {
-    /// How a new version is brought in.
+object! {
+    /// Settings of rolling updates.
     pub struct Upgrade {
-        /// Whether a backup is made before the first member is touched. It needs `backup.destination`.
+        /// Take a backup before a rolling update starts. Requires `backup.destination`.
         snapshot_first: bool,
     }
 }
 
-shape! {
-    /// When a member is given up.
+object! {
+    /// When an unhealthy member is replaced.
     pub struct Repair {
-        /// How many times a member that keeps failing is started again before it is replaced by an empty one.
+        /// Number of restarts after which a crash-looping member is replaced by a new, empty one.
+        /// Default: 3.
         #[schemars(range(min = 1, max = 100))]
         recreate_attempts: i32,
-        /// For how many seconds a member may be gone before it is replaced.
+        /// Seconds after which an unreachable member is replaced. Default: 600.
         #[schemars(range(min = 60, max = 86_400))]
         replace_after_seconds: i32,
     }
 }
 
-shape! {
-    /// When a member's file is rewritten to give back free space. One member at a time, the leader last.
+object! {
+    /// Schedule and threshold for defragmentation, one member at a time, leader last.
     pub struct Defragment {
-        /// When to look, such as `0 4 * * 0`; all the time, if it is left out.
+        /// Cron schedule, such as `0 4 * * 0`; the threshold is checked continuously if unset.
         schedule: Schedule,
-        /// The schedule's time zone; UTC if it is left out.
+        /// Time zone of the schedule; UTC if unset.
         time_zone: TimeZone,
-        /// How much space must be free in the file for it to be worth the pause; a tenth of the file, if only a schedule is given.
+        /// Free bytes in the database file above which a member is defragmented; a tenth of the
+        /// file if only a schedule is set.
         reclaim_above: Size,
     }
 }
 
-shape! {
-    /// Backups on a schedule.
+object! {
+    /// Scheduled backups.
     pub struct Backup {
-        /// When a backup is made, such as `0 3 * * *`.
+        /// Cron schedule of backups, such as `0 3 * * *`.
         schedule: Schedule,
-        /// The time zone of the schedules; UTC if it is left out.
+        /// Time zone of the schedules; UTC if unset.
         time_zone: TimeZone,
-        /// Whether the schedules rest.
+        /// Suspends the schedules.
         suspend: bool,
-        /// Where backups go.
+        /// Object store or volume for backups.
         destination: Destination,
-        /// How long they are kept.
+        /// Retention of backups.
         retention: Retention,
-        /// When the newest backup is restored into a throw-away etcd to prove that it can be.
+        /// Cron schedule on which the newest backup is restored into a temporary etcd to verify it.
         verify_schedule: Schedule,
     }
 }
 
-shape! {
-    /// The data to begin with.
+object! {
+    /// Backup to bootstrap the cluster from.
     #[schemars(extend("required" = ["from"]))]
     pub struct Restore {
-        /// What to restore.
-        from: Origin,
+        /// Backup to restore.
+        from: BackupSource,
     }
 }
 
-choice! {
-    /// What becomes of a cluster whose object is deleted.
+string_enum! {
+    /// What happens to members and PVCs when the object is deleted.
     pub enum DeletionPolicy {
-        /// Members go, disks stay.
+        /// Members are deleted, PVCs are kept.
         Retain = "Retain",
-        /// Members and disks go.
+        /// Members and PVCs are deleted.
         Delete = "Delete",
-        /// A last backup is made, then members and disks go.
+        /// A last backup is taken, then members and PVCs are deleted.
         SnapshotThenDelete = "SnapshotThenDelete",
-        /// Everything runs on, unmanaged.
+        /// Everything is left running, unmanaged.
         Disconnect = "Disconnect",
     }
 }

@@ -1,21 +1,20 @@
-//! EtcdCluster v1alpha1: the shape that readers of the first etcd operator know.
-//! Comes in: nothing. Goes out: the types of this version.
-//! May touch: the vocabulary of `api`. Every doc comment here is what `kubectl explain` prints.
+//! EtcdCluster v1alpha1: deprecated spoke version with the fields of the first etcd operator.
+//! Every doc comment of a field is printed by `kubectl explain`.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use kube::CustomResource;
 
 use crate::api::condition::Condition;
-use crate::api::etcd_cluster::rules;
+use crate::api::etcd_cluster::cel_rules;
+use crate::api::macros::object;
 use crate::api::pod::affinity::Affinity;
 use crate::api::pod::{Annotations, Labels, Resources, Toleration};
-use crate::api::shape::shape;
-use crate::api::texts::{
-    ClassName, EtcdVersion, ObjectName, ReportedVersion, Repository, Selector, VolumeSize, Word,
+use crate::api::strings::{
+    ClassName, EtcdVersion, ObjectName, ReportedVersion, Repository, Selector, Token, VolumeSize,
 };
 
-shape! {
-    /// What the cluster should be.
+object! {
+    /// Desired state of the cluster.
     #[derive(CustomResource)]
     #[kube(
         group = "etcd.appdelivery.cncf.io",
@@ -23,116 +22,118 @@ shape! {
         kind = "EtcdCluster",
         plural = "etcdclusters",
         namespaced,
+        deprecated = "etcd.appdelivery.cncf.io/v1alpha1 EtcdCluster is deprecated; use etcd.appdelivery.cncf.io/v1 EtcdCluster",
         status = "EtcdClusterStatus",
-        doc = "An etcd cluster: members that agree, with their disks, certificates and backups.",
+        doc = "etcd cluster with its members, volumes, certificates and backups.",
         scale(spec_replicas_path = ".spec.size", status_replicas_path = ".status.size", label_selector_path = ".status.selector"),
-        printcolumn(name = "Size", type_ = "integer", json_path = ".spec.size", description = "How many members there should be."),
-        printcolumn(name = "Version", type_ = "string", json_path = ".status.currentVersion", description = "The etcd release that runs."),
-        printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase", description = "In one word, how it is."),
-        printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp", description = "When it was made."),
+        printcolumn(name = "Desired", type_ = "integer", json_path = ".spec.size", description = "Desired number of members."),
+        printcolumn(name = "Version", type_ = "string", json_path = ".status.currentVersion", description = "etcd version in use."),
+        printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase", description = "Phase of the cluster, for display only."),
+        printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp", description = "Time since creation."),
     )]
-    #[schemars(extend("required" = ["version"], "x-kubernetes-validations" = rules::V1ALPHA1.rules()))]
+    #[schemars(extend("required" = ["version"], "x-kubernetes-validations" = cel_rules::V1ALPHA1.rules()))]
     pub struct EtcdClusterSpec {
-        /// How many members there should be: 3 or 5 for most, 7 at most. 0 lets the cluster sleep.
+        /// Number of etcd members, 0 to 7; 3 or 5 recommended. 0 hibernates the cluster: pods are
+        /// deleted, PVCs are kept. Default: 3.
         #[schemars(range(min = 0, max = 7), extend("default" = 3))]
         size: i32,
-        /// The etcd release, such as `3.6.16`. A running cluster is upgraded one minor release at a time.
+        /// etcd version, such as `3.6.16`. A cluster is upgraded one minor version at a time.
         version: EtcdVersion,
-        /// The repository of the image, without a tag, such as `gcr.io/etcd-development/etcd`.
+        /// Image repository without a tag. Default: `gcr.io/etcd-development/etcd`.
         repository: Repository,
-        /// Whether the operator leaves the cluster alone.
+        /// Pauses reconciliation; status is still updated.
         paused: bool,
-        /// How the members' pods are.
+        /// Pod settings of the members.
         pod: Pod,
     }
 }
 
-shape! {
-    /// How the members' pods are.
+object! {
+    /// Pod settings of the members.
     pub struct Pod {
-        /// Labels for the pods.
+        /// Additional labels of the pods.
         #[schemars(extend("maxProperties" = 32))]
         labels: Labels,
-        /// Annotations for the pods.
+        /// Additional annotations of the pods.
         #[schemars(extend("maxProperties" = 32))]
         annotations: Annotations,
-        /// Labels that a node must have.
+        /// Node labels that are required.
         #[schemars(extend("maxProperties" = 32))]
         node_selector: Labels,
-        /// Taints of nodes that the pods put up with.
+        /// Tolerations of node taints.
         #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "atomic"))]
         tolerations: Vec<Toleration>,
-        /// Where the pods like to be.
+        /// Affinity rules.
         affinity: Affinity,
-        /// What each member asks for and may not exceed.
+        /// Resource requests and limits of each member.
         resources: Resources,
-        /// The volume of each member.
+        /// PersistentVolumeClaim of each member.
         persistent_volume_claim_spec: ClaimSpec,
     }
 }
 
-shape! {
-    /// The volume of each member.
+object! {
+    /// PersistentVolumeClaim of each member.
     pub struct ClaimSpec {
-        /// The StorageClass; the cluster's default if it is left out. It cannot be changed later.
+        /// StorageClass of the PVC; the default StorageClass if unset. Immutable.
         storage_class_name: ClassName,
-        /// What the volume asks for.
+        /// Resources of the volume.
         resources: ClaimResources,
     }
 }
 
-shape! {
-    /// What a volume asks for.
+object! {
+    /// Resources of a volume.
     pub struct ClaimResources {
-        /// What it asks for.
+        /// Requested resources.
         requests: ClaimRequests,
     }
 }
 
-shape! {
-    /// What a volume asks for.
+object! {
+    /// Requested resources of a volume.
     pub struct ClaimRequests {
-        /// How much space it has. It may grow, and never shrink.
+        /// Size of the volume. It can be increased and not decreased. Default: 10Gi.
         storage: VolumeSize,
     }
 }
 
-shape! {
-    /// What the cluster is.
+object! {
+    /// Observed state of the cluster.
     pub struct EtcdClusterStatus {
-        /// How it is, in one word, for display only: read the conditions instead.
-        phase: Word,
-        /// How many members there are.
+        /// Phase of the cluster, for display only; use the conditions instead.
+        phase: Token,
+        /// Number of members.
         #[schemars(range(min = 0, max = 100))]
         size: i32,
-        /// The labels by which the members' pods are found.
+        /// Label selector of the members' pods, for the scale subresource.
         selector: Selector,
-        /// The etcd release that runs: the oldest one, while members differ.
+        /// etcd version in use: the oldest one while members differ.
         current_version: ReportedVersion,
-        /// The etcd release that is being brought in.
+        /// etcd version that is being rolled out.
         target_version: ReportedVersion,
-        /// The port for clients.
+        /// Port for clients.
         #[schemars(range(min = 1, max = 65_535))]
         client_port: i32,
-        /// The Service for clients.
+        /// Name of the Service for clients.
         service_name: ObjectName,
-        /// The members, by how they are.
+        /// Members by health.
         members: MembersByHealth,
-        /// Whether the operator leaves the cluster alone.
+        /// Whether reconciliation is paused.
         control_paused: bool,
-        /// What is the case.
+        /// Conditions of the object.
         #[schemars(length(max = 24), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
         conditions: Vec<Condition>,
     }
 }
 
-shape! {
-    /// The members, by how they are.
+object! {
+    /// Members by health.
     pub struct MembersByHealth {
-        /// The names of those that answer as they should.
+        /// Names of the healthy members.
         #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "atomic"))]
         ready: Vec<ObjectName>,
-        /// The names of the others.
+        /// Names of the unhealthy members.
         #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "atomic"))]
         unready: Vec<ObjectName>,
     }

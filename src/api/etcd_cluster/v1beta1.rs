@@ -1,23 +1,22 @@
-//! EtcdCluster v1beta1: the step between, flat where v1 has blocks.
-//! Comes in: nothing. Goes out: the types of this version.
-//! May touch: the vocabulary of `api`. Every doc comment here is what `kubectl explain` prints.
+//! EtcdCluster v1beta1: deprecated spoke version, flat where v1 has nested objects.
+//! Every doc comment of a field is printed by `kubectl explain`.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use kube::CustomResource;
 
 use crate::api::condition::Condition;
-use crate::api::etcd_cluster::rules;
-use crate::api::field::WIDEST;
+use crate::api::etcd_cluster::cel_rules;
+use crate::api::field::MAX_SAFE_INTEGER;
+use crate::api::macros::{object, string_enum};
 use crate::api::pod::affinity::Affinity;
 use crate::api::pod::{Annotations, Labels, PullPolicy, Resources, Toleration};
-use crate::api::shape::{choice, shape};
-use crate::api::texts::{
+use crate::api::strings::{
     ClassName, EtcdVersion, HexId, Location, ObjectName, Quota, ReportedVersion, Repository,
     Schedule, Selector, Time, VolumeSize,
 };
 
-shape! {
-    /// What the cluster should be.
+object! {
+    /// Desired state of the cluster.
     #[derive(CustomResource)]
     #[kube(
         group = "etcd.appdelivery.cncf.io",
@@ -25,104 +24,108 @@ shape! {
         kind = "EtcdCluster",
         plural = "etcdclusters",
         namespaced,
+        deprecated = "etcd.appdelivery.cncf.io/v1beta1 EtcdCluster is deprecated; use etcd.appdelivery.cncf.io/v1 EtcdCluster",
         status = "EtcdClusterStatus",
-        doc = "An etcd cluster: members that agree, with their disks, certificates and backups.",
+        doc = "etcd cluster with its members, volumes, certificates and backups.",
         scale(spec_replicas_path = ".spec.size", status_replicas_path = ".status.size", label_selector_path = ".status.selector"),
-        printcolumn(name = "Size", type_ = "integer", json_path = ".spec.size", description = "How many members there should be."),
-        printcolumn(name = "Ready", type_ = "integer", json_path = ".status.readySize", description = "How many members are healthy voters."),
-        printcolumn(name = "Version", type_ = "string", json_path = ".status.currentVersion", description = "The etcd release that runs."),
-        printcolumn(name = "Status", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].reason", description = "In one word, whether all is well."),
-        printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp", description = "When it was made."),
+        printcolumn(name = "Desired", type_ = "integer", json_path = ".spec.size", description = "Desired number of members."),
+        printcolumn(name = "Ready", type_ = "integer", json_path = ".status.readySize", description = "Number of members that are healthy voters."),
+        printcolumn(name = "Version", type_ = "string", json_path = ".status.currentVersion", description = "etcd version in use."),
+        printcolumn(name = "Status", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].reason", description = "Reason of the Ready condition."),
+        printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp", description = "Time since creation."),
     )]
-    #[schemars(extend("required" = ["version"], "x-kubernetes-validations" = rules::V1BETA1.rules()))]
+    #[schemars(extend("required" = ["version"], "x-kubernetes-validations" = cel_rules::V1BETA1.rules()))]
     pub struct EtcdClusterSpec {
-        /// How many members there should be: 3 or 5 for most, 7 at most. 0 lets the cluster sleep.
+        /// Number of etcd members, 0 to 7; 3 or 5 recommended. 0 hibernates the cluster: pods are
+        /// deleted, PVCs are kept. Default: 3.
         #[schemars(range(min = 0, max = 7), extend("default" = 3))]
         size: i32,
-        /// The etcd release, such as `3.6.16`. A running cluster is upgraded one minor release at a time.
+        /// etcd version, such as `3.6.16`. A cluster is upgraded one minor version at a time.
         version: EtcdVersion,
-        /// Where the image comes from.
+        /// Container image.
         image: Image,
-        /// How much space each member has. It may grow, and never shrink.
+        /// Size of the volume of each member. It can be increased and not decreased. Default:
+        /// 10Gi.
         storage_size: VolumeSize,
-        /// The StorageClass of the volumes; the cluster's default if it is left out. It cannot be changed later.
+        /// StorageClass of the PVCs; the default StorageClass if unset. Immutable.
         storage_class: ClassName,
-        /// Whether connections are protected: `Enabled` (the default) or `Disabled`.
-        tls: TlsSwitch,
-        /// How large the data may grow before etcd takes no more writes, at most 8Gi.
+        /// TLS of client and peer connections: `Enabled` or `Disabled`. Default: `Enabled`.
+        tls: TlsMode,
+        /// Database size at which etcd rejects writes, at most 8Gi; derived from the volume size
+        /// if unset.
         quota: Quota,
-        /// When a backup is made, such as `0 3 * * *`, in UTC.
+        /// Cron schedule of backups in UTC, such as `0 3 * * *`.
         backup_schedule: Schedule,
-        /// Where backups go, as a URL such as `s3://bucket/prefix`.
+        /// URL of the object store or volume for backups, such as `s3://bucket/prefix`.
         backup_destination: Location,
-        /// Labels for the members' pods.
+        /// Additional labels of the members' pods.
         #[schemars(extend("maxProperties" = 32))]
         pod_labels: Labels,
-        /// Annotations for the members' pods.
+        /// Additional annotations of the members' pods.
         #[schemars(extend("maxProperties" = 32))]
         pod_annotations: Annotations,
-        /// Labels that a member's node must have.
+        /// Node labels that are required.
         #[schemars(extend("maxProperties" = 32))]
         node_selector: Labels,
-        /// Taints of nodes that the members put up with.
+        /// Tolerations of node taints.
         #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "atomic"))]
         tolerations: Vec<Toleration>,
-        /// Where members like to be.
+        /// Affinity rules.
         affinity: Affinity,
-        /// What each member asks for and may not exceed.
+        /// Resource requests and limits of each member.
         resources: Resources,
-        /// Whether the operator leaves the cluster alone.
+        /// Pauses reconciliation; status is still updated.
         paused: bool,
     }
 }
 
-shape! {
-    /// Where an image comes from.
+object! {
+    /// Container image.
     pub struct Image {
-        /// The repository, without a tag, such as `gcr.io/etcd-development/etcd`.
+        /// Image repository without a tag. Default: `gcr.io/etcd-development/etcd`.
         repository: Repository,
-        /// When the image is pulled; Kubernetes' own rule if it is left out.
+        /// Pull policy of the image; the default of Kubernetes if unset.
         pull_policy: PullPolicy,
     }
 }
 
-choice! {
-    /// Whether connections are protected.
-    pub enum TlsSwitch {
-        /// They are.
+string_enum! {
+    /// TLS of client and peer connections.
+    pub enum TlsMode {
+        /// TLS with a CA that the operator manages for this cluster.
         Enabled = "Enabled",
-        /// They are in the clear.
+        /// Plaintext.
         Disabled = "Disabled",
     }
 }
 
-shape! {
-    /// What the cluster is.
+object! {
+    /// Observed state of the cluster.
     pub struct EtcdClusterStatus {
-        /// The generation of the spec that this status is about.
-        #[schemars(range(min = 0, max = WIDEST))]
+        /// Generation of the spec that this status refers to.
+        #[schemars(range(min = 0, max = MAX_SAFE_INTEGER))]
         observed_generation: i64,
-        /// The cluster's ID. It is set once and never changes.
+        /// etcd cluster ID. Set once when the cluster is bootstrapped and never changed.
         cluster_id as "clusterID": HexId,
-        /// The etcd release that runs: the oldest one, while members differ.
+        /// etcd version in use: the oldest one while members differ.
         current_version: ReportedVersion,
-        /// The etcd release that is being brought in.
+        /// etcd version that is being rolled out.
         target_version: ReportedVersion,
-        /// How many members there are.
+        /// Number of members.
         #[schemars(range(min = 0, max = 100))]
         size: i32,
-        /// How many of them are healthy voters.
+        /// Number of members that are healthy voters.
         #[schemars(range(min = 0, max = 100))]
         ready_size: i32,
-        /// The labels by which the members' pods are found.
+        /// Label selector of the members' pods, for the scale subresource.
         selector: Selector,
-        /// The member that leads.
+        /// Name of the member that is the leader.
         leader: ObjectName,
-        /// The Service for clients.
+        /// Name of the Service for clients.
         service_name: ObjectName,
-        /// When the last good backup was finished.
+        /// Completion time of the last successful backup.
         last_backup_time: Time,
-        /// What is the case.
+        /// Conditions of the object.
         #[schemars(length(max = 24), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
         conditions: Vec<Condition>,
     }

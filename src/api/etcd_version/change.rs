@@ -1,51 +1,50 @@
-//! Whether the version in the spec may be changed, judged against what runs.
-//! Comes in: what runs, what was asked for so far, what is asked for now. Goes out: a verdict with
-//! everything a message needs. May touch: `path`. What runs decides and not the old spec, because
-//! a spec that was changed twice in a minute says nothing about the data.
+//! Whether `spec.version` may be changed, given the version that runs.
+//! The running version decides and not the previous spec: a spec that was changed twice within a
+//! minute says nothing about the data.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use super::path::{NoPath, acceptable, path};
 use super::{Direction, Release, direction};
 
-/// The verdict on a change of the version.
+/// Result of the validation of a version change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// The cluster can go there directly, or is there.
+    /// The cluster can be changed directly, or runs this version.
     Allowed,
-    /// The cluster gets there by way of others; the last hop is what was asked for.
-    AllowedInHops(Vec<Release>),
-    /// It cannot; the words of the reason say what can be done instead.
-    Refused(NoPath),
+    /// The cluster is changed in several steps; the last one is the requested version.
+    AllowedVia(Vec<Release>),
+    /// The change is not possible; the message names an alternative.
+    Rejected(NoPath),
 }
 
-/// Whether a cluster that runs `current` and was asked for `old_spec` may be asked for `new`.
-/// Nothing as `current` means that no member has ever answered, so that any release will do.
+/// Whether `spec.version` may be changed from `old_spec` to `new` while the cluster runs `current`.
+/// Without `current` no member was ever reachable, so that every supported release is allowed.
 #[must_use]
 pub fn may_change(current: Option<Release>, old_spec: Option<Release>, new: Release) -> Change {
-    // What was let in once stays in: an edit of another field must not fail for the version. And
-    // what runs may always be asked for, which takes back an upgrade that has got half-way.
+    // An unchanged version is always allowed: an edit of another field must not fail because of it.
+    // The running version is always allowed too: this reverts an unfinished upgrade.
     if old_spec == Some(new) || current == Some(new) {
         return Change::Allowed;
     }
-    if let Err(why) = acceptable(new) {
-        return Change::Refused(why);
+    if let Err(reason) = acceptable(new) {
+        return Change::Rejected(reason);
     }
     let Some(current) = current else { return Change::Allowed };
-    if let Some(towards) = old_spec.filter(|towards| turns_round(current, *towards, new)) {
-        return Change::Refused(NoPath::Unfinished { from: current, towards, to: new });
+    if let Some(target) = old_spec.filter(|target| reverses_direction(current, *target, new)) {
+        return Change::Rejected(NoPath::InProgress { from: current, target, to: new });
     }
     match path(current, new) {
-        Ok(hops) if hops.len() > 1 => Change::AllowedInHops(hops),
+        Ok(steps) if steps.len() > 1 => Change::AllowedVia(steps),
         Ok(_) => Change::Allowed,
-        Err(why) => Change::Refused(why),
+        Err(reason) => Change::Rejected(reason),
     }
 }
 
-/// Whether the cluster is on its way to one neighbour of its minor version and is now asked for
-/// the other: members of three minor versions must never meet.
-fn turns_round(current: Release, towards: Release, new: Release) -> bool {
+/// Whether the cluster is being changed to one adjacent minor version and the other one is now
+/// requested: members of three minor versions must never run together.
+fn reverses_direction(current: Release, target: Release, new: Release) -> bool {
     matches!(
-        (direction(current, towards), direction(current, new)),
+        (direction(current, target), direction(current, new)),
         (Direction::Upgrade, Direction::Downgrade) | (Direction::Downgrade, Direction::Upgrade)
     )
 }
@@ -54,77 +53,77 @@ fn turns_round(current: Release, towards: Release, new: Release) -> bool {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Option<Release> {
+    fn parse(text: &str) -> Option<Release> {
         Release::parse(text)
     }
 
-    fn asked(current: &str, old: &str, new: &str) -> Change {
-        may_change(read(current), read(old), read(new).unwrap())
+    fn change(current: &str, old: &str, new: &str) -> Change {
+        may_change(parse(current), parse(old), parse(new).unwrap())
     }
 
     #[test]
-    fn a_new_cluster_may_have_any_release_that_is_not_refused() {
+    fn new_cluster_may_use_any_supported_release() {
         for good in ["3.5.21", "3.6.10", "3.5.35", "3.6.16", "3.7.3", "3.7.9"] {
-            assert_eq!(asked("", "", good), Change::Allowed, "{good}");
+            assert_eq!(change("", "", good), Change::Allowed, "{good}");
         }
         for bad in ["3.4.45", "3.5.2", "3.5.4", "3.8.0"] {
-            assert!(matches!(asked("", "", bad), Change::Refused(_)), "{bad}");
+            assert!(matches!(change("", "", bad), Change::Rejected(_)), "{bad}");
         }
     }
 
     #[test]
-    fn a_cluster_that_never_answered_may_be_asked_for_another_release() {
-        assert_eq!(asked("", "3.7.99", "3.5.35"), Change::Allowed);
+    fn version_is_free_until_a_member_was_reachable() {
+        assert_eq!(change("", "3.7.99", "3.5.35"), Change::Allowed);
     }
 
     #[test]
-    fn what_runs_decides_and_not_what_was_asked_for() {
-        let hops = vec![Release::new(3, 6, 16), Release::new(3, 7, 3)];
-        assert_eq!(asked("3.5.35", "3.6.16", "3.7.3"), Change::AllowedInHops(hops));
-        assert_eq!(asked("3.5.32", "3.5.32", "3.6.16"), Change::Allowed);
-        let hops = vec![Release::new(3, 5, 35), Release::new(3, 6, 16)];
-        assert_eq!(asked("3.5.21", "3.5.35", "3.6.16"), Change::AllowedInHops(hops));
+    fn running_version_decides_and_not_the_previous_spec() {
+        let steps = vec![Release::new(3, 6, 16), Release::new(3, 7, 3)];
+        assert_eq!(change("3.5.35", "3.6.16", "3.7.3"), Change::AllowedVia(steps));
+        assert_eq!(change("3.5.32", "3.5.32", "3.6.16"), Change::Allowed);
+        let steps = vec![Release::new(3, 5, 35), Release::new(3, 6, 16)];
+        assert_eq!(change("3.5.21", "3.5.35", "3.6.16"), Change::AllowedVia(steps));
     }
 
     #[test]
-    fn a_half_done_upgrade_may_always_be_taken_back() {
-        assert_eq!(asked("3.5.21", "3.6.16", "3.5.21"), Change::Allowed);
-        assert_eq!(asked("3.5.35", "3.7.3", "3.5.35"), Change::Allowed);
-        assert_eq!(asked("3.5.4", "3.5.35", "3.5.4"), Change::Allowed);
-        assert_eq!(asked("3.4.45", "3.5.35", "3.4.45"), Change::Allowed);
-        assert_eq!(asked("3.7.3", "3.6.16", "3.7.3"), Change::Allowed);
+    fn unfinished_upgrade_can_always_be_reverted() {
+        assert_eq!(change("3.5.21", "3.6.16", "3.5.21"), Change::Allowed);
+        assert_eq!(change("3.5.35", "3.7.3", "3.5.35"), Change::Allowed);
+        assert_eq!(change("3.5.4", "3.5.35", "3.5.4"), Change::Allowed);
+        assert_eq!(change("3.4.45", "3.5.35", "3.4.45"), Change::Allowed);
+        assert_eq!(change("3.7.3", "3.6.16", "3.7.3"), Change::Allowed);
     }
 
     #[test]
-    fn a_version_that_does_not_change_is_nobodys_business() {
-        assert_eq!(asked("3.6.16", "3.5.4", "3.5.4"), Change::Allowed);
-        assert_eq!(asked("3.7.3", "3.4.1", "3.4.1"), Change::Allowed);
+    fn unchanged_version_is_always_allowed() {
+        assert_eq!(change("3.6.16", "3.5.4", "3.5.4"), Change::Allowed);
+        assert_eq!(change("3.7.3", "3.4.1", "3.4.1"), Change::Allowed);
     }
 
     #[test]
-    fn nobody_turns_round_between_two_minors() {
+    fn version_change_cannot_reverse_between_minors() {
         for (current, old, new) in [("3.6.16", "3.7.3", "3.5.35"), ("3.6.16", "3.5.35", "3.7.3")] {
-            let Change::Refused(why) = asked(current, old, new) else {
+            let Change::Rejected(reason) = change(current, old, new) else {
                 panic!("{new} was allowed")
             };
-            let words = why.to_string();
-            assert!(words.contains("go back to 3.6.16"), "{words}");
-            assert!(words.ends_with(&format!("before you ask for {new}")), "{words}");
+            let message = reason.to_string();
+            assert!(message.contains("go back to 3.6.16"), "{message}");
+            assert!(message.ends_with(&format!("before you ask for {new}")), "{message}");
         }
-        assert_eq!(asked("3.6.16", "3.7.3", "3.6.12"), Change::Allowed);
-        assert_eq!(asked("3.7.3", "3.6.16", "3.6.12"), Change::Allowed);
+        assert_eq!(change("3.6.16", "3.7.3", "3.6.12"), Change::Allowed);
+        assert_eq!(change("3.7.3", "3.6.16", "3.6.12"), Change::Allowed);
     }
 
     #[test]
-    fn a_downgrade_is_allowed_where_etcd_can_do_it() {
-        assert_eq!(asked("3.7.3", "3.7.3", "3.6.16"), Change::Allowed);
+    fn downgrade_by_one_minor_is_allowed() {
+        assert_eq!(change("3.7.3", "3.7.3", "3.6.16"), Change::Allowed);
         assert!(matches!(
-            asked("3.7.3", "3.7.3", "3.5.35"),
-            Change::Refused(NoPath::TooFarDown { .. })
+            change("3.7.3", "3.7.3", "3.5.35"),
+            Change::Rejected(NoPath::DowngradeTooFar { .. })
         ));
         assert!(matches!(
-            asked("3.5.35", "3.5.35", "3.4.45"),
-            Change::Refused(NoPath::EndOfLife { .. })
+            change("3.5.35", "3.5.35", "3.4.45"),
+            Change::Rejected(NoPath::EndOfLife { .. })
         ));
     }
 }

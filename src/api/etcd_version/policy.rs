@@ -1,25 +1,24 @@
-//! What this release of ours knows about releases of etcd, as data.
-//! Comes in: a release. Goes out: how it stands. May touch: std only.
-//! A release that can lose or corrupt data is refused. One with lesser faults, or with a fault that
-//! the operator keeps from happening, is allowed with a warning: people must be able to come from it.
+//! Support policy of this operator version for etcd releases, as data.
+//! A release that can lose or corrupt data is rejected. One with lesser issues, or with an issue
+//! that the operator prevents, is allowed with a warning: users must be able to upgrade from it.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use super::{Minor, Release};
 
-/// One minor version that is supported.
+/// A supported minor version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Line {
-    /// The newest release that was known when this release of ours was made.
+pub struct MinorLine {
+    /// The newest release when this operator version was released.
     pub newest: Release,
-    /// What every member must run at least before the cluster leaves for the next minor version.
-    /// No downgrade ends below it either: the way back up would be closed.
-    pub floor: Option<Release>,
-    /// The oldest minor version whose entries in a log it can read. A member that finds older ones at its start, or
-    /// is sent them, ends. Nothing if nobody has found a limit.
-    pub reads: Option<Minor>,
+    /// The lowest release that every member must run before an upgrade to the next minor version.
+    /// A downgrade does not go below it either: the cluster could not be upgraded again.
+    pub min_upgradable: Option<Release>,
+    /// The oldest minor version whose raft log entries it can read. A member that finds older ones
+    /// at its start, or receives them, exits. `None` if no limit is known.
+    pub oldest_readable_log: Option<Minor>,
 }
 
-impl Line {
+impl MinorLine {
     /// The minor version.
     #[must_use]
     pub const fn minor(self) -> Minor {
@@ -28,129 +27,150 @@ impl Line {
 }
 
 /// The supported minor versions, oldest first and without a gap.
-pub const LINES: [Line; 3] = [
-    Line { newest: Release::new(3, 5, 35), floor: Some(Release::new(3, 5, 32)), reads: None },
-    Line { newest: Release::new(3, 6, 16), floor: Some(Release::new(3, 6, 11)), reads: None },
-    // A member of 3.5 tells of itself at each start in an old form, which 3.6 translates and 3.7 has forgotten.
-    Line { newest: Release::new(3, 7, 3), floor: None, reads: Some(Minor { major: 3, minor: 6 }) },
+pub const SUPPORTED_MINORS: [MinorLine; 3] = [
+    MinorLine {
+        newest: Release::new(3, 5, 35),
+        min_upgradable: Some(Release::new(3, 5, 32)),
+        oldest_readable_log: None,
+    },
+    MinorLine {
+        newest: Release::new(3, 6, 16),
+        min_upgradable: Some(Release::new(3, 6, 11)),
+        oldest_readable_log: None,
+    },
+    // At each start a 3.5 member publishes its attributes in a v2 request, which 3.6 translates
+    // and 3.7 no longer reads.
+    MinorLine {
+        newest: Release::new(3, 7, 3),
+        min_upgradable: None,
+        oldest_readable_log: Some(Minor { major: 3, minor: 6 }),
+    },
 ];
 
-/// A fault in all releases of one minor version up to the one that repaired it.
+/// An issue in all releases of a minor version before the one that fixed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Flaw {
-    /// The first release without it.
-    repaired: Release,
+struct KnownIssue {
+    /// The first release without the issue.
+    fixed_in: Release,
     /// What can happen, after "etcd 3.5.1 ".
     reason: &'static str,
 }
 
-impl Flaw {
-    const fn new(repaired: Release, reason: &'static str) -> Self {
-        Self { repaired, reason }
+impl KnownIssue {
+    const fn new(fixed_in: Release, reason: &'static str) -> Self {
+        Self { fixed_in, reason }
     }
 
-    fn is_in(self, release: Release) -> bool {
-        release.minor() == self.repaired.minor() && release < self.repaired
+    fn affects(self, release: Release) -> bool {
+        release.minor() == self.fixed_in.minor() && release < self.fixed_in
     }
 }
 
-/// Faults for which a release is refused, gravest first.
-const REFUSED: [Flaw; 4] = [
-    Flaw::new(Release::new(3, 5, 3), "can leave members with different data after a crash"),
-    Flaw::new(Release::new(3, 5, 5), "can lose acknowledged writes of a single member"),
-    Flaw::new(
+/// Issues for which a release is rejected, most severe first.
+const BLOCKING_ISSUES: [KnownIssue; 4] = [
+    KnownIssue::new(Release::new(3, 5, 3), "can leave members with different data after a crash"),
+    KnownIssue::new(Release::new(3, 5, 5), "can lose acknowledged writes of a single member"),
+    KnownIssue::new(
         Release::new(3, 5, 6),
         "can leave members with different data after a crash while defragmenting",
     ),
-    Flaw::new(
+    KnownIssue::new(
         Release::new(3, 5, 14),
         "can go back to an older revision after a crash while compacting",
     ),
 ];
 
-const CORRUPTS: &str =
+const DEFRAG_CORRUPTION: &str =
     "can corrupt a member that is defragmented while it receives a snapshot; Quorate avoids that";
-const STALE: &str = "can answer a read with old data while the leader changes";
-const LEAKS: &str = "can show a user with limited rights keys of others through a watch";
+const STALE_READ: &str = "can answer a read with old data while the leader changes";
+const WATCH_LEAK: &str = "can show a user with limited rights keys of others through a watch";
 
-/// Faults for which a release is allowed with a warning.
-const WARNED: [Flaw; 9] = [
-    Flaw::new(Release::new(3, 5, 23), CORRUPTS),
-    Flaw::new(Release::new(3, 6, 5), CORRUPTS),
-    Flaw::new(Release::new(3, 6, 4), "can fail to start again after a learner was promoted"),
-    Flaw::new(Release::new(3, 5, 26), "can keep members in its data that were removed long ago"),
-    Flaw::new(Release::new(3, 5, 28), STALE),
-    Flaw::new(Release::new(3, 6, 9), STALE),
-    Flaw::new(Release::new(3, 5, 33), LEAKS),
-    Flaw::new(Release::new(3, 6, 14), LEAKS),
-    Flaw::new(Release::new(3, 7, 1), LEAKS),
+/// Issues for which a release is allowed with a warning.
+const WARNING_ISSUES: [KnownIssue; 9] = [
+    KnownIssue::new(Release::new(3, 5, 23), DEFRAG_CORRUPTION),
+    KnownIssue::new(Release::new(3, 6, 5), DEFRAG_CORRUPTION),
+    KnownIssue::new(Release::new(3, 6, 4), "can fail to start again after a learner was promoted"),
+    KnownIssue::new(
+        Release::new(3, 5, 26),
+        "can keep members in its data that were removed long ago",
+    ),
+    KnownIssue::new(Release::new(3, 5, 28), STALE_READ),
+    KnownIssue::new(Release::new(3, 6, 9), STALE_READ),
+    KnownIssue::new(Release::new(3, 5, 33), WATCH_LEAK),
+    KnownIssue::new(Release::new(3, 6, 14), WATCH_LEAK),
+    KnownIssue::new(Release::new(3, 7, 1), WATCH_LEAK),
 ];
 
-/// Said of a release that came out after this release of ours.
-const NEWER: &str = "is newer than any release that this version of Quorate was tested with";
+/// Warning for a release that is newer than this operator version.
+const UNTESTED: &str = "is newer than any release that this version of Quorate was tested with";
 
-/// How a release stands with us. Reasons go after its name: "etcd 3.5.4 can lose ...".
+/// Support of a release. Reasons follow its name: "etcd 3.5.4 can lose ...".
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// Nothing is known against it.
-    Fine,
-    /// It may be used, and its user should know.
-    Warned(Vec<&'static str>),
-    /// It may not be used.
-    Refused(&'static str),
-    /// It belongs to a minor version that etcd's authors no longer repair.
+pub enum Support {
+    /// No known issues.
+    Full,
+    /// Allowed, with warnings.
+    WithWarnings(Vec<&'static str>),
+    /// Rejected.
+    Rejected(&'static str),
+    /// Its minor version is no longer maintained by the etcd project.
     EndOfLife,
-    /// It belongs to a minor version that is not known to this release of ours.
-    NotKnown,
+    /// Its minor version is unknown to this operator version.
+    Unknown,
 }
 
-/// How `release` stands with us.
+/// The support of `release`.
 #[must_use]
-pub fn judge(release: Release) -> Standing {
+pub fn classify(release: Release) -> Support {
     let Some(line) = line(release.minor()) else {
         let too_old = release.minor() < oldest().minor();
-        return if too_old { Standing::EndOfLife } else { Standing::NotKnown };
+        return if too_old { Support::EndOfLife } else { Support::Unknown };
     };
-    if let Some(flaw) = REFUSED.iter().find(|flaw| flaw.is_in(release)) {
-        return Standing::Refused(flaw.reason);
+    if let Some(issue) = BLOCKING_ISSUES.iter().find(|issue| issue.affects(release)) {
+        return Support::Rejected(issue.reason);
     }
-    let mut reasons: Vec<&'static str> =
-        WARNED.iter().filter(|flaw| flaw.is_in(release)).map(|flaw| flaw.reason).collect();
-    reasons.extend((release > line.newest).then_some(NEWER));
-    if reasons.is_empty() { Standing::Fine } else { Standing::Warned(reasons) }
+    let mut reasons: Vec<&'static str> = WARNING_ISSUES
+        .iter()
+        .filter(|issue| issue.affects(release))
+        .map(|issue| issue.reason)
+        .collect();
+    reasons.extend((release > line.newest).then_some(UNTESTED));
+    if reasons.is_empty() { Support::Full } else { Support::WithWarnings(reasons) }
 }
 
-/// The first release of the same minor version in which users see no more than they may; nothing if this one is such.
+/// The first release of the same minor version in which a watch does not show a user keys of
+/// others; `None` if `release` already has the fix.
 #[must_use]
-pub fn keeps_users_apart(release: Release) -> Option<Release> {
-    let leak = WARNED.iter().find(|flaw| flaw.reason == LEAKS && flaw.is_in(release));
-    leak.map(|flaw| flaw.repaired)
+pub fn watch_leak_fixed_in(release: Release) -> Option<Release> {
+    let leak =
+        WARNING_ISSUES.iter().find(|issue| issue.reason == WATCH_LEAK && issue.affects(release));
+    leak.map(|issue| issue.fixed_in)
 }
 
-/// What is known about a minor version, if it is supported.
+/// The entry of a minor version, if it is supported.
 #[must_use]
-pub fn line(minor: Minor) -> Option<Line> {
-    LINES.into_iter().find(|line| line.minor() == minor)
+pub fn line(minor: Minor) -> Option<MinorLine> {
+    SUPPORTED_MINORS.into_iter().find(|line| line.minor() == minor)
 }
 
-/// The oldest minor version that is supported.
+/// The oldest supported minor version.
 #[must_use]
-pub const fn oldest() -> Line {
-    let [oldest, ..] = LINES;
+pub const fn oldest() -> MinorLine {
+    let [oldest, ..] = SUPPORTED_MINORS;
     oldest
 }
 
-/// The newest minor version that is supported.
+/// The newest supported minor version.
 #[must_use]
-pub const fn newest() -> Line {
-    let [.., newest] = LINES;
+pub const fn newest() -> MinorLine {
+    let [.., newest] = SUPPORTED_MINORS;
     newest
 }
 
-/// The supported minor versions in words: `3.5, 3.6 or 3.7`.
+/// The supported minor versions as text: `3.5, 3.6 or 3.7`.
 #[must_use]
 pub fn supported() -> String {
-    let [others @ .., last] = LINES;
+    let [others @ .., last] = SUPPORTED_MINORS;
     let others: Vec<String> = others.iter().map(|line| line.minor().to_string()).collect();
     format!("{} or {}", others.join(", "), last.minor())
 }
@@ -159,31 +179,31 @@ pub fn supported() -> String {
 mod tests {
     use super::*;
 
-    fn judged(text: &str) -> Standing {
-        judge(Release::parse(text).unwrap())
+    fn classified(text: &str) -> Support {
+        classify(Release::parse(text).unwrap())
     }
 
     fn warnings(text: &str) -> Vec<&'static str> {
-        match judged(text) {
-            Standing::Warned(reasons) => reasons,
-            other @ (Standing::Fine
-            | Standing::Refused(_)
-            | Standing::EndOfLife
-            | Standing::NotKnown) => {
+        match classified(text) {
+            Support::WithWarnings(reasons) => reasons,
+            other @ (Support::Full
+            | Support::Rejected(_)
+            | Support::EndOfLife
+            | Support::Unknown) => {
                 panic!("{text}: {other:?}")
             }
         }
     }
 
     #[test]
-    fn the_newest_release_of_every_minor_is_fine() {
-        for line in LINES {
-            assert_eq!(judge(line.newest), Standing::Fine, "{}", line.newest);
+    fn newest_release_of_every_minor_has_full_support() {
+        for line in SUPPORTED_MINORS {
+            assert_eq!(classify(line.newest), Support::Full, "{}", line.newest);
         }
     }
 
     #[test]
-    fn what_can_lose_or_corrupt_data_is_refused_with_its_own_reason() {
+    fn releases_that_lose_or_corrupt_data_are_rejected_with_a_reason() {
         for (text, word) in [
             ("3.5.0", "different data after a crash"),
             ("3.5.2", "different data after a crash"),
@@ -193,12 +213,12 @@ mod tests {
             ("3.5.6", "older revision"),
             ("3.5.13", "older revision"),
         ] {
-            match judged(text) {
-                Standing::Refused(reason) => assert!(reason.contains(word), "{text}: {reason}"),
-                other @ (Standing::Fine
-                | Standing::Warned(_)
-                | Standing::EndOfLife
-                | Standing::NotKnown) => {
+            match classified(text) {
+                Support::Rejected(reason) => assert!(reason.contains(word), "{text}: {reason}"),
+                other @ (Support::Full
+                | Support::WithWarnings(_)
+                | Support::EndOfLife
+                | Support::Unknown) => {
                     panic!("{text}: {other:?}")
                 }
             }
@@ -206,66 +226,77 @@ mod tests {
     }
 
     #[test]
-    fn what_people_come_from_is_allowed_and_says_what_it_lacks() {
+    fn releases_with_lesser_issues_are_allowed_with_warnings() {
         assert_eq!(warnings("3.5.21").len(), 4);
-        assert_eq!(warnings("3.6.10"), [LEAKS]);
+        assert_eq!(warnings("3.6.10"), [WATCH_LEAK]);
         assert_eq!(warnings("3.6.3").len(), 4);
         assert_eq!(warnings("3.5.14").len(), 4);
-        assert_eq!(warnings("3.5.32"), [LEAKS]);
-        assert_eq!(warnings("3.7.0"), [LEAKS]);
+        assert_eq!(warnings("3.5.32"), [WATCH_LEAK]);
+        assert_eq!(warnings("3.7.0"), [WATCH_LEAK]);
     }
 
     #[test]
-    fn a_fault_ends_with_the_release_that_repaired_it() {
-        assert!(!warnings("3.5.23").contains(&CORRUPTS));
-        assert!(warnings("3.5.27").contains(&STALE));
-        assert!(!warnings("3.5.28").contains(&STALE));
-        assert_eq!(judged("3.5.33"), Standing::Fine);
-        assert_eq!(judged("3.6.14"), Standing::Fine);
-        assert_eq!(judged("3.7.1"), Standing::Fine);
+    fn issue_ends_with_the_release_that_fixed_it() {
+        assert!(!warnings("3.5.23").contains(&DEFRAG_CORRUPTION));
+        assert!(warnings("3.5.27").contains(&STALE_READ));
+        assert!(!warnings("3.5.28").contains(&STALE_READ));
+        assert_eq!(classified("3.5.33"), Support::Full);
+        assert_eq!(classified("3.6.14"), Support::Full);
+        assert_eq!(classified("3.7.1"), Support::Full);
     }
 
     #[test]
-    fn a_release_from_after_ours_is_allowed_with_a_warning() {
-        assert_eq!(warnings("3.6.17"), [NEWER]);
-        assert_eq!(warnings("3.5.999"), [NEWER]);
+    fn newer_patch_release_is_allowed_with_a_warning() {
+        assert_eq!(warnings("3.6.17"), [UNTESTED]);
+        assert_eq!(warnings("3.5.999"), [UNTESTED]);
     }
 
     #[test]
-    fn other_minors_are_over_or_not_known_yet() {
+    fn other_minors_are_end_of_life_or_unknown() {
         for text in ["3.4.45", "3.0.0", "2.3.8", "0.0.1"] {
-            assert_eq!(judged(text), Standing::EndOfLife, "{text}");
+            assert_eq!(classified(text), Support::EndOfLife, "{text}");
         }
         for text in ["3.8.0", "4.0.0", "4.5.1"] {
-            assert_eq!(judged(text), Standing::NotKnown, "{text}");
+            assert_eq!(classified(text), Support::Unknown, "{text}");
         }
         assert_eq!(supported(), "3.5, 3.6 or 3.7");
     }
 
     #[test]
-    fn the_tables_agree_with_each_other() {
-        for pair in LINES.windows(2) {
+    fn tables_are_consistent() {
+        for pair in SUPPORTED_MINORS.windows(2) {
             let (lower, upper) = (pair[0], pair[1]);
             assert_eq!(lower.minor().major, upper.minor().major);
             assert_eq!(lower.minor().minor + 1, upper.minor().minor, "no gap between minors");
-            assert!(lower.floor.is_some(), "{}: no way up without a floor", lower.minor());
+            assert!(
+                lower.min_upgradable.is_some(),
+                "{}: no way up without a min_upgradable",
+                lower.minor()
+            );
         }
-        for line in LINES {
-            if let Some(floor) = line.floor {
-                assert_eq!(floor.minor(), line.minor());
-                assert!(floor <= line.newest, "{floor} is not out yet");
-                assert!(!matches!(judge(floor), Standing::Refused(_)), "{floor} is refused");
+        for line in SUPPORTED_MINORS {
+            if let Some(min_upgradable) = line.min_upgradable {
+                assert_eq!(min_upgradable.minor(), line.minor());
+                assert!(min_upgradable <= line.newest, "{min_upgradable} is not out yet");
+                assert!(
+                    !matches!(classify(min_upgradable), Support::Rejected(_)),
+                    "{min_upgradable} is refused"
+                );
             }
         }
         assert!(
-            REFUSED.is_sorted_by_key(|flaw| flaw.repaired),
+            BLOCKING_ISSUES.is_sorted_by_key(|issue| issue.fixed_in),
             "the first that fits is the gravest"
         );
     }
 
     #[test]
-    fn a_reason_fits_into_a_warning() {
-        let reasons = REFUSED.iter().chain(&WARNED).map(|flaw| flaw.reason).chain([NEWER]);
+    fn reason_fits_into_a_warning() {
+        let reasons = BLOCKING_ISSUES
+            .iter()
+            .chain(&WARNING_ISSUES)
+            .map(|issue| issue.reason)
+            .chain([UNTESTED]);
         for reason in reasons {
             let warning = format!("spec.version: etcd 3.5.999 {reason}");
             assert!(warning.len() <= 120, "{} letters: {warning}", warning.len());

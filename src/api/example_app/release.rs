@@ -1,26 +1,24 @@
-//! Releases of the example application.
-//! Comes in: versions as they were written. Goes out: three numbers, in order.
-//! May touch: `etcd_version`, which reads three numbers alike. The type is another one, so that a
-//! release of etcd is never taken for one of the application.
+//! Versions of the example application: three numbers, ordered.
+//! A separate type from etcd's `Release`, so that the two are never confused.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::fmt;
 
 use crate::api::etcd_version::Release;
 
-/// A release with its three parts, such as 0.0.1.
+/// Version of the application, such as 0.0.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AppRelease {
-    /// The first part.
+    /// Major version.
     pub major: u16,
-    /// The second part.
+    /// Minor version.
     pub minor: u16,
-    /// The third part.
+    /// Patch version.
     pub patch: u16,
 }
 
 impl AppRelease {
-    /// The release that `text` names: three numbers with points between them, and nothing else.
+    /// Parses three numbers separated by dots; nothing else is accepted.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let Release { major, minor, patch } = Release::parse(text)?;
@@ -40,10 +38,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_release_is_written_as_it_was_read_and_ordered_by_number() {
-        let read = |text| AppRelease::parse(text).unwrap();
-        assert_eq!(read("0.0.1").to_string(), "0.0.1");
-        assert!(read("0.9.0") < read("0.10.0"));
+    fn release_round_trips_and_is_ordered_numerically() {
+        let parse = |text| AppRelease::parse(text).unwrap();
+        assert_eq!(parse("0.0.1").to_string(), "0.0.1");
+        assert!(parse("0.9.0") < parse("0.10.0"));
         for text in ["", "1", "1.0", "v1.0.0", "1.0.0-rc.1", "1.0.0.0", "01.0.0"] {
             assert_eq!(AppRelease::parse(text), None, "{text:?}");
         }

@@ -1,6 +1,6 @@
-//! ExampleApp v1: the hub. It says everything that the older versions can say, and it is stored.
-//! Comes in: nothing. Goes out: the types of `spec`, and what the definition needs to know.
-//! May touch: the vocabulary of `api`. Every doc comment here is what `kubectl explain` prints.
+//! ExampleApp v1: the hub and storage version. It has every field of the older versions.
+//! Every doc comment of a field is printed by `kubectl explain`; a default named there is set by
+//! `defaults`.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 pub mod status;
@@ -11,19 +11,19 @@ use kube::CustomResource;
 
 use crate::api::destination::{Destination, Retention};
 use crate::api::etcd_cluster::v1::Restore;
-use crate::api::example_app::rules;
+use crate::api::example_app::cel_rules;
+use crate::api::macros::{object, string_enum};
 use crate::api::pod::{Image, LocalRef, Resources};
-use crate::api::shape::{choice, shape};
-use crate::api::texts::{
+use crate::api::strings::{
     AppVersion, ClassName, EtcdVersion, HostName, Schedule, TimeZone, VolumeSize,
 };
 use status::ExampleAppStatus;
 
-/// Features, by their names.
+/// Features by name.
 pub type Features = BTreeMap<String, bool>;
 
-shape! {
-    /// What the application should be.
+object! {
+    /// Desired state of the application.
     #[derive(CustomResource)]
     #[kube(
         group = "example-app.appdelivery.cncf.io",
@@ -34,177 +34,180 @@ shape! {
         status = "ExampleAppStatus",
         shortname = "exapp",
         category = "quorate",
-        doc = "An example application: a web application that keeps its data in etcd, with its cluster, its users' way in and its backups.",
+        doc = "Example web application that stores its data in etcd, with its EtcdCluster, Ingress and backups.",
         scale(spec_replicas_path = ".spec.replicas", status_replicas_path = ".status.replicas", label_selector_path = ".status.selector"),
-        printcolumn(name = "Version", type_ = "string", json_path = ".status.currentVersion", description = "The release in use."),
-        printcolumn(name = "Ready", type_ = "integer", json_path = ".status.readyReplicas", description = "How many replicas answer."),
-        printcolumn(name = "URL", type_ = "string", json_path = ".status.url", description = "Where it is for people."),
-        printcolumn(name = "Last Backup", type_ = "date", json_path = ".status.backup.lastBackupTime", description = "When the last backup was finished."),
-        printcolumn(name = "Status", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].reason", description = "In one word, whether all is well."),
-        printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp", description = "When it was made."),
-        printcolumn(name = "Target", type_ = "string", priority = 1, json_path = ".spec.version", description = "The release that is wanted."),
-        printcolumn(name = "Message", type_ = "string", priority = 1, json_path = ".status.conditions[?(@.type==\"Ready\")].message", description = "In a sentence, how it is."),
+        printcolumn(name = "Version", type_ = "string", json_path = ".status.currentVersion", description = "Version in use."),
+        printcolumn(name = "Ready", type_ = "integer", json_path = ".status.readyReplicas", description = "Number of ready replicas."),
+        printcolumn(name = "URL", type_ = "string", json_path = ".status.url", description = "URL of the application."),
+        printcolumn(name = "Last Backup", type_ = "date", json_path = ".status.backup.lastBackupTime", description = "Time of the last successful backup."),
+        printcolumn(name = "Status", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].reason", description = "Reason of the Ready condition."),
+        printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp", description = "Time since creation."),
+        printcolumn(name = "Target", type_ = "string", priority = 1, json_path = ".spec.version", description = "Desired version."),
+        printcolumn(name = "Message", type_ = "string", priority = 1, json_path = ".status.conditions[?(@.type==\"Ready\")].message", description = "Message of the Ready condition."),
     )]
-    #[schemars(extend("required" = ["version"], "x-kubernetes-validations" = rules::v1()))]
+    #[schemars(extend("required" = ["version"], "x-kubernetes-validations" = cel_rules::v1()))]
     pub struct ExampleAppSpec {
-        /// The release, such as `0.0.1`.
+        /// Version of the application, such as `0.0.1`.
         version: AppVersion,
-        /// Where the image comes from. Its tag is always `v` and the version.
+        /// Container image. The tag is always `v` followed by the version.
         image: Image,
-        /// How many replicas there should be. 0 lets the application sleep. Not together with `autoscaling`.
+        /// Number of replicas. 0 hibernates the application. Mutually exclusive with
+        /// `autoscaling`. Default: 2.
         #[schemars(range(min = 0, max = 100))]
         replicas: i32,
-        /// Lets the number of replicas follow the load. Not together with `replicas`.
+        /// Scales the number of replicas by CPU utilization. Mutually exclusive with `replicas`.
         autoscaling: Autoscaling,
-        /// Features by their names, in lower camel case: `true` turns one on, `false` turns it off. The release's own choice
-        /// holds for those that are left out.
+        /// Features by name, in lower camel case: `true` enables, `false` disables. Features that
+        /// are not listed have the default of the version.
         #[schemars(extend("maxProperties" = 32))]
         features: Features,
-        /// Where the application keeps its data.
+        /// Storage of the application's data.
         data: Data,
-        /// How people reach the application.
+        /// Service and Ingress of the application.
         exposure: Exposure,
-        /// Backups on a schedule.
+        /// Scheduled backups.
         backup: Backup,
-        /// The data to begin with. Only when the application is made.
+        /// Backup to start from. It can only be set when the application is created.
         restore: Restore,
-        /// How a new version is brought in.
+        /// Settings of version changes.
         upgrade: Upgrade,
-        /// What each replica asks for and may not exceed.
+        /// Resource requests and limits of each replica.
         resources: Resources,
-        /// Whether the operator leaves the application alone. Its status goes on to be reported.
+        /// Pauses reconciliation; status is still updated.
         paused: bool,
-        /// What becomes of the application when this object is deleted: `Delete` (the default) removes it, and its own
-        /// EtcdCluster by that cluster's own policy; `Disconnect` lets everything run on, unmanaged.
+        /// What happens to the application when this object is deleted: `Delete` deletes the
+        /// application, and its dedicated EtcdCluster by the policy of that cluster; `Disconnect`
+        /// leaves everything running, unmanaged. Default: `Delete`.
         deletion_policy: DeletionPolicy,
     }
 }
 
-shape! {
-    /// How the number of replicas follows the load.
-    #[schemars(extend("required" = ["maxReplicas"], "x-kubernetes-validations" = rules::autoscaling()))]
+object! {
+    /// Horizontal scaling by CPU utilization.
+    #[schemars(extend("required" = ["maxReplicas"], "x-kubernetes-validations" = cel_rules::autoscaling()))]
     pub struct Autoscaling {
-        /// How many replicas there are at least; 1 if it is left out.
+        /// Minimum number of replicas. Default: 1.
         #[schemars(range(min = 1, max = 100))]
         min_replicas: i32,
-        /// How many replicas there are at most.
+        /// Maximum number of replicas.
         #[schemars(range(min = 1, max = 100))]
         max_replicas: i32,
-        /// How much of the processor time that they ask for the replicas should use on average, in percent.
+        /// Target average CPU utilization in percent of the requested CPU. Default: 80.
         #[schemars(range(min = 1, max = 1000))]
         target_cpu_utilization_percentage as "targetCPUUtilizationPercentage": i32,
     }
 }
 
-shape! {
-    /// Where the application keeps its data.
+object! {
+    /// Storage of the application's data.
     pub struct Data {
-        /// The etcd cluster.
+        /// The EtcdCluster.
         etcd: Etcd,
     }
 }
 
-shape! {
-    /// The etcd cluster that the data is in. Without a word, the application gets one of its own.
-    #[schemars(extend("x-kubernetes-validations" = rules::one_source()))]
+object! {
+    /// EtcdCluster of the application. Default: a dedicated one is created.
+    #[schemars(extend("x-kubernetes-validations" = cel_rules::single_data_source()))]
     pub struct Etcd {
-        /// An EtcdCluster that there is, in the same namespace. It cannot be changed later.
+        /// Existing EtcdCluster in the same namespace. Immutable.
         cluster_ref: LocalRef,
-        /// How the application's own EtcdCluster should be.
+        /// Settings of the dedicated EtcdCluster.
         managed: ManagedEtcd,
     }
 }
 
-shape! {
-    /// How the application's own EtcdCluster should be.
+object! {
+    /// Settings of the dedicated EtcdCluster.
     pub struct ManagedEtcd {
-        /// How many members there should be: 3 or 5 for most, 1 to try things out, 7 at most.
+        /// Number of etcd members, 1 to 7; 3 or 5 recommended. Default: 3.
         #[schemars(range(min = 1, max = 7))]
         replicas: i32,
-        /// The etcd release, such as `3.6.16`; one that suits the application if it is left out.
+        /// etcd version. Default: `3.6.16`.
         version: EtcdVersion,
-        /// What each member keeps its data on.
+        /// Storage of each member.
         storage: ManagedStorage,
     }
 }
 
-shape! {
-    /// What each member keeps its data on.
+object! {
+    /// Storage of each member.
     pub struct ManagedStorage {
-        /// How much space each member has. It may grow, and never shrink.
+        /// Size of the volume of each member. It can be increased and not decreased. Default:
+        /// 10Gi.
         size: VolumeSize,
-        /// The StorageClass of the volumes; the cluster's default if it is left out. It cannot be changed later.
+        /// StorageClass of the PVCs; the default StorageClass if unset. Immutable.
         class_name: ClassName,
     }
 }
 
-choice! {
-    /// The types of Services.
+string_enum! {
+    /// Type of a Service.
     pub enum ServiceType {
-        /// Reached from inside the cluster.
+        /// Reachable from inside the cluster.
         ClusterIp = "ClusterIP",
-        /// Reached on a port of every node.
+        /// Reachable on a port of every node.
         NodePort = "NodePort",
-        /// Reached through a load balancer of the provider.
+        /// Reachable through a load balancer of the provider.
         LoadBalancer = "LoadBalancer",
     }
 }
 
-shape! {
-    /// How people reach the application.
-    #[schemars(extend("x-kubernetes-validations" = rules::exposure()))]
+object! {
+    /// Service and Ingress of the application.
+    #[schemars(extend("x-kubernetes-validations" = cel_rules::exposure()))]
     pub struct Exposure {
-        /// `ClusterIP` (the default), `NodePort` or `LoadBalancer`.
+        /// Type of the Service: `ClusterIP`, `NodePort` or `LoadBalancer`. Default: `ClusterIP`.
         service_type: ServiceType,
-        /// The name under which people know it, such as `app.example.com`. An Ingress is made for it.
+        /// Host name of the Ingress, such as `app.example.com`. No Ingress is created if unset.
         host: HostName,
-        /// The certificate for the host; connections to the Ingress are in the clear if it is left out.
+        /// TLS certificate of the Ingress; plaintext if unset.
         tls: ExposureTls,
     }
 }
 
-shape! {
-    /// The certificate for the host.
+object! {
+    /// TLS certificate of the Ingress.
     #[schemars(extend("required" = ["secretRef"]))]
     pub struct ExposureTls {
-        /// The Secret with `tls.crt` and `tls.key`.
+        /// Secret with `tls.crt` and `tls.key`.
         secret_ref: LocalRef,
     }
 }
 
-shape! {
-    /// Backups on a schedule.
+object! {
+    /// Scheduled backups.
     pub struct Backup {
-        /// When a backup is made, such as `0 3 * * *`.
+        /// Cron schedule of backups, such as `0 3 * * *`.
         schedule: Schedule,
-        /// The schedule's time zone; UTC if it is left out.
+        /// Time zone of the schedule; UTC if unset.
         time_zone: TimeZone,
-        /// Whether the schedule rests.
+        /// Suspends the schedule.
         suspend: bool,
-        /// Where backups go.
+        /// Object store or volume for backups.
         destination: Destination,
-        /// How long they are kept.
+        /// Retention of backups.
         retention: Retention,
     }
 }
 
-shape! {
-    /// How a new version is brought in.
+object! {
+    /// Settings of version changes.
     pub struct Upgrade {
-        /// Whether a backup is made before the data is changed. It needs `backup.destination`.
+        /// Take a backup before the data is changed. Requires `backup.destination`.
         snapshot_first: bool,
-        /// After how many failed starts of the new version the old one comes back.
+        /// Number of failed starts after which the previous version is restored. Default: 3.
         #[schemars(range(min = 1, max = 100))]
         rollback_after_failed_starts: i32,
     }
 }
 
-choice! {
-    /// What becomes of an application whose object is deleted.
+string_enum! {
+    /// What happens to the application when the object is deleted.
     pub enum DeletionPolicy {
-        /// It goes.
+        /// The application is deleted.
         Delete = "Delete",
-        /// Everything runs on, unmanaged.
+        /// Everything is left running, unmanaged.
         Disconnect = "Disconnect",
     }
 }

@@ -1,19 +1,20 @@
-//! ExampleApp v1alpha1: the example of the CNCF Operator White Paper, its fields and no others.
-//! Comes in: nothing. Goes out: the types of this version.
-//! May touch: the vocabulary of `api`. Every doc comment here is what `kubectl explain` prints.
-//! There is no scale subresource here: the paper has no field for the number of replicas.
+//! ExampleApp v1alpha1: deprecated spoke version with exactly the fields of the CNCF Operator White
+//! Paper. There is no scale subresource: the paper has no field for the number of replicas.
+//! Every doc comment of a field is printed by `kubectl explain`.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use kube::CustomResource;
 
-use crate::api::example_app::place::StorageType;
-use crate::api::example_app::rules;
+use crate::api::example_app::backup_store::StorageType;
+use crate::api::example_app::cel_rules;
 use crate::api::example_app::v1::Features;
-use crate::api::shape::shape;
-use crate::api::texts::{AppVersion, Host, ObjectName, Phrase, ReportedVersion, StoreName, Url};
+use crate::api::macros::object;
+use crate::api::strings::{
+    AppVersion, Host, ObjectName, ReportedVersion, ShortString, StoreName, Url,
+};
 
-shape! {
-    /// What the application should be.
+object! {
+    /// Desired state of the application.
     #[derive(CustomResource)]
     #[kube(
         group = "example-app.appdelivery.cncf.io",
@@ -21,58 +22,60 @@ shape! {
         kind = "ExampleApp",
         plural = "exampleapps",
         namespaced,
+        deprecated = "example-app.appdelivery.cncf.io/v1alpha1 ExampleApp is deprecated; use example-app.appdelivery.cncf.io/v1 ExampleApp",
         status = "ExampleAppStatus",
-        doc = "An example application: a web application that keeps its data in etcd, with its cluster, its users' way in and its backups.",
-        printcolumn(name = "Version", type_ = "string", json_path = ".status.currentVersion", description = "The release in use."),
-        printcolumn(name = "URL", type_ = "string", json_path = ".status.url", description = "Where it is for people."),
-        printcolumn(name = "Last Backup", type_ = "string", json_path = ".status.backup.lastBackupTime", description = "When the last backup was finished."),
-        printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp", description = "When it was made."),
+        doc = "Example web application that stores its data in etcd, with its EtcdCluster, Ingress and backups.",
+        printcolumn(name = "Version", type_ = "string", json_path = ".status.currentVersion", description = "Version in use."),
+        printcolumn(name = "URL", type_ = "string", json_path = ".status.url", description = "URL of the application."),
+        printcolumn(name = "Last Backup", type_ = "string", json_path = ".status.backup.lastBackupTime", description = "Time of the last successful backup."),
+        printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp", description = "Time since creation."),
     )]
     #[schemars(extend("required" = ["appVersion"]))]
     pub struct ExampleAppSpec {
-        /// The release, such as `0.0.1`.
+        /// Version of the application, such as `0.0.1`.
         app_version: AppVersion,
-        /// Features by their names, in lower camel case: `true` turns one on, `false` turns it off.
+        /// Features by name, in lower camel case: `true` enables, `false` disables.
         #[schemars(extend("maxProperties" = 32))]
         features: Features,
-        /// Backups.
+        /// Backup settings.
         backup: Backup,
     }
 }
 
-shape! {
-    /// Backups.
-    #[schemars(extend("x-kubernetes-validations" = rules::place()))]
+object! {
+    /// Backup settings.
+    #[schemars(extend("x-kubernetes-validations" = cel_rules::backup_store()))]
     pub struct Backup {
-        /// Whether backups are made.
+        /// Enables backups.
         enabled: bool,
-        /// The type of the store: `s3`, `gcs`, `azure` or `volume`.
+        /// Type of the store: `s3`, `gcs`, `azure` or `volume`.
         storage_type: StorageType,
-        /// For `s3`: the server, reached by https; Amazon's own if it is left out. For `azure`: the storage account.
+        /// For `s3`: host of the server, reached by https; Amazon S3 if unset. For `azure`: the
+        /// storage account.
         host: Host,
-        /// The bucket, the container, or the PersistentVolumeClaim.
+        /// Name of the bucket, the container or the PersistentVolumeClaim.
         bucket_name: StoreName,
     }
 }
 
-shape! {
-    /// What the application is.
+object! {
+    /// Observed state of the application.
     pub struct ExampleAppStatus {
-        /// The release in use.
+        /// Version in use.
         current_version: ReportedVersion,
-        /// Where the application is for people.
+        /// URL of the application.
         url: Url,
-        /// The Secret with the user's name and password.
+        /// Name of the Secret with user name and password.
         auth_secret_name: ObjectName,
-        /// How backups are doing.
+        /// State of backups.
         backup: BackupStatus,
     }
 }
 
-shape! {
-    /// How backups are doing.
+object! {
+    /// State of backups.
     pub struct BackupStatus {
-        /// When the last good backup was finished.
-        last_backup_time: Phrase,
+        /// Completion time of the last successful backup.
+        last_backup_time: ShortString,
     }
 }

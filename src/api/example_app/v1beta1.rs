@@ -1,22 +1,21 @@
-//! ExampleApp v1beta1: the step between, flat where v1 has blocks.
-//! Comes in: nothing. Goes out: the types of this version.
-//! May touch: the vocabulary of `api`. Every doc comment here is what `kubectl explain` prints.
+//! ExampleApp v1beta1: deprecated spoke version, flat where v1 has nested objects.
+//! Every doc comment of a field is printed by `kubectl explain`.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use kube::CustomResource;
 
 use crate::api::condition::Condition;
-use crate::api::example_app::place::StorageType;
-use crate::api::example_app::rules;
-use crate::api::field::WIDEST;
-use crate::api::shape::shape;
-use crate::api::texts::{
+use crate::api::example_app::backup_store::StorageType;
+use crate::api::example_app::cel_rules;
+use crate::api::field::MAX_SAFE_INTEGER;
+use crate::api::macros::object;
+use crate::api::strings::{
     AppVersion, FeatureName, Host, KeyPrefix, ObjectName, ReportedVersion, Schedule, Selector,
     StoreName, Time, Url,
 };
 
-shape! {
-    /// What the application should be.
+object! {
+    /// Desired state of the application.
     #[derive(CustomResource)]
     #[kube(
         group = "example-app.appdelivery.cncf.io",
@@ -24,78 +23,80 @@ shape! {
         kind = "ExampleApp",
         plural = "exampleapps",
         namespaced,
+        deprecated = "example-app.appdelivery.cncf.io/v1beta1 ExampleApp is deprecated; use example-app.appdelivery.cncf.io/v1 ExampleApp",
         status = "ExampleAppStatus",
-        doc = "An example application: a web application that keeps its data in etcd, with its cluster, its users' way in and its backups.",
+        doc = "Example web application that stores its data in etcd, with its EtcdCluster, Ingress and backups.",
         scale(spec_replicas_path = ".spec.replicas", status_replicas_path = ".status.replicas", label_selector_path = ".status.selector"),
-        printcolumn(name = "Version", type_ = "string", json_path = ".status.currentVersion", description = "The release in use."),
-        printcolumn(name = "Ready", type_ = "integer", json_path = ".status.readyReplicas", description = "How many replicas answer."),
-        printcolumn(name = "URL", type_ = "string", json_path = ".status.url", description = "Where it is for people."),
-        printcolumn(name = "Last Backup", type_ = "date", json_path = ".status.lastBackupTime", description = "When the last backup was finished."),
-        printcolumn(name = "Status", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].reason", description = "In one word, whether all is well."),
-        printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp", description = "When it was made."),
+        printcolumn(name = "Version", type_ = "string", json_path = ".status.currentVersion", description = "Version in use."),
+        printcolumn(name = "Ready", type_ = "integer", json_path = ".status.readyReplicas", description = "Number of ready replicas."),
+        printcolumn(name = "URL", type_ = "string", json_path = ".status.url", description = "URL of the application."),
+        printcolumn(name = "Last Backup", type_ = "date", json_path = ".status.lastBackupTime", description = "Time of the last successful backup."),
+        printcolumn(name = "Status", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].reason", description = "Reason of the Ready condition."),
+        printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp", description = "Time since creation."),
     )]
-    #[schemars(extend("required" = ["version"], "x-kubernetes-validations" = rules::v1beta1()))]
+    #[schemars(extend("required" = ["version"], "x-kubernetes-validations" = cel_rules::v1beta1()))]
     pub struct ExampleAppSpec {
-        /// The release, such as `0.0.1`.
+        /// Version of the application, such as `0.0.1`.
         version: AppVersion,
-        /// How many replicas there should be. 0 lets the application sleep.
+        /// Number of replicas. 0 hibernates the application. Default: 2.
         #[schemars(range(min = 0, max = 100))]
         replicas: i32,
-        /// The names of the features that are turned on, in lower camel case.
+        /// Names of the enabled features, in lower camel case.
         #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "set"))]
         features: Vec<FeatureName>,
-        /// When a backup is made, such as `0 3 * * *`, in UTC.
+        /// Cron schedule of backups in UTC, such as `0 3 * * *`.
         schedule: Schedule,
-        /// Where backups go.
+        /// Object store or volume for backups.
         destination: Destination,
-        /// The name of an EtcdCluster that there is, to keep the data in; the application gets one of its own if it is left
-        /// out. It cannot be added or removed later.
+        /// Name of an existing EtcdCluster for the data; a dedicated one is created if unset.
+        /// Immutable.
         etcd_cluster: ObjectName,
-        /// Whether the operator leaves the application alone.
+        /// Pauses reconciliation; status is still updated.
         paused: bool,
     }
 }
 
-shape! {
-    /// Where backups go.
-    #[schemars(extend("x-kubernetes-validations" = rules::place_with_prefix()))]
+object! {
+    /// Object store or volume for backups.
+    #[schemars(extend("x-kubernetes-validations" = cel_rules::backup_store_with_prefix()))]
     pub struct Destination {
-        /// The type of the store: `s3`, `gcs`, `azure` or `volume`.
+        /// Type of the store: `s3`, `gcs`, `azure` or `volume`.
         storage_type: StorageType,
-        /// For `s3`: the server, reached by https; Amazon's own if it is left out. For `azure`: the storage account.
+        /// For `s3`: host of the server, reached by https; Amazon S3 if unset. For `azure`: the
+        /// storage account.
         host: Host,
-        /// The bucket, the container, or the PersistentVolumeClaim.
+        /// Name of the bucket, the container or the PersistentVolumeClaim.
         bucket_name: StoreName,
-        /// What the keys of the objects begin with.
+        /// Prefix of the object keys.
         prefix: KeyPrefix,
     }
 }
 
-shape! {
-    /// What the application is.
+object! {
+    /// Observed state of the application.
     pub struct ExampleAppStatus {
-        /// The generation of the spec that this status is about.
-        #[schemars(range(min = 0, max = WIDEST))]
+        /// Generation of the spec that this status refers to.
+        #[schemars(range(min = 0, max = MAX_SAFE_INTEGER))]
         observed_generation: i64,
-        /// The release in use, and never the one that is being brought in.
+        /// Version in use, never the one that is being rolled out.
         current_version: ReportedVersion,
-        /// The release that is being brought in.
+        /// Version that is being rolled out.
         target_version: ReportedVersion,
-        /// Where the application is for people.
+        /// URL of the application.
         url: Url,
-        /// The Secret with the user's name and password.
+        /// Name of the Secret with user name and password.
         auth_secret_name: ObjectName,
-        /// When the last good backup was finished.
+        /// Completion time of the last successful backup.
         last_backup_time: Time,
-        /// How many replicas there are.
+        /// Number of replicas.
         #[schemars(range(min = 0, max = 1000))]
         replicas: i32,
-        /// How many of them answer.
+        /// Number of ready replicas.
         #[schemars(range(min = 0, max = 1000))]
         ready_replicas: i32,
-        /// The labels by which the replicas' pods are found.
+        /// Label selector of the pods, for the scale subresource.
         selector: Selector,
-        /// What is the case.
+        /// Conditions of the object.
         #[schemars(length(max = 24), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
         conditions: Vec<Condition>,
     }

@@ -1,182 +1,180 @@
-//! Where pods like to be, in the words of a Pod.
-//! Comes in: nothing. Goes out: the blocks of `affinity`, with bounds.
-//! May touch: `shape`, `texts`. Field for field what the core API has; see `pod` for why it is here.
+//! Affinity with the fields of the core API, bounded; see `pod` for the reason.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
+use crate::api::macros::{object, string_enum};
 use crate::api::pod::Labels;
-use crate::api::shape::{choice, shape};
-use crate::api::texts::{LabelKey, LabelValue, ObjectName};
+use crate::api::strings::{LabelKey, LabelValue, ObjectName};
 
-shape! {
-    /// Where pods like, and do not like, to be.
+object! {
+    /// Affinity and anti-affinity of pods.
     pub struct Affinity {
-        /// By the labels of nodes.
+        /// Affinity to nodes.
         node_affinity: NodeAffinity,
-        /// Near other pods.
+        /// Affinity to other pods.
         pod_affinity: PodAffinity,
-        /// Far from other pods.
+        /// Anti-affinity to other pods.
         pod_anti_affinity: PodAffinity,
     }
 }
 
-shape! {
-    /// Which nodes a pod may run on, and which it likes.
+object! {
+    /// Affinity to nodes.
     pub struct NodeAffinity {
-        /// The nodes a pod may run on at all.
+        /// Required nodes.
         required_during_scheduling_ignored_during_execution: NodeSelector,
-        /// The nodes it likes, with weights.
+        /// Preferred nodes, with weights.
         #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "atomic"))]
         preferred_during_scheduling_ignored_during_execution: Vec<PreferredNodes>,
     }
 }
 
-shape! {
-    /// Nodes: those that match one of the terms.
+object! {
+    /// Nodes that match at least one of the terms.
     #[schemars(extend("required" = ["nodeSelectorTerms"]))]
     pub struct NodeSelector {
-        /// The terms, of which one must match.
+        /// Terms, combined by OR.
         #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "atomic"))]
         node_selector_terms: Vec<NodeTerm>,
     }
 }
 
-shape! {
-    /// Nodes that are liked, and how much.
+object! {
+    /// Preferred nodes with a weight.
     #[schemars(extend("required" = ["weight", "preference"]))]
     pub struct PreferredNodes {
-        /// How much, from 1 to 100.
+        /// Weight, 1 to 100.
         #[schemars(range(min = 1, max = 100))]
         weight: i32,
-        /// Which nodes.
+        /// Node term.
         preference: NodeTerm,
     }
 }
 
-shape! {
-    /// Nodes that match all of these.
+object! {
+    /// Nodes that match all of the requirements.
     pub struct NodeTerm {
-        /// By labels.
+        /// Requirements on labels.
         #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "atomic"))]
         match_expressions: Vec<NodeRequirement>,
-        /// By fields, such as `metadata.name`.
+        /// Requirements on fields, such as `metadata.name`.
         #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "atomic"))]
         match_fields: Vec<NodeRequirement>,
     }
 }
 
-choice! {
-    /// How a node's label is compared.
+string_enum! {
+    /// Operator of a node requirement.
     pub enum NodeOperator {
-        /// Its value is one of the values.
+        /// The value is one of the values.
         In = "In",
-        /// Its value is none of the values.
+        /// The value is none of the values.
         NotIn = "NotIn",
-        /// The label is there.
+        /// The label exists.
         Exists = "Exists",
-        /// The label is not there.
+        /// The label does not exist.
         DoesNotExist = "DoesNotExist",
-        /// Its value is greater than the one value.
+        /// The value is greater than the single value.
         Gt = "Gt",
-        /// Its value is less than the one value.
+        /// The value is less than the single value.
         Lt = "Lt",
     }
 }
 
-shape! {
-    /// One demand on a node.
+object! {
+    /// Requirement on a node.
     #[schemars(extend("required" = ["key", "operator"]))]
     pub struct NodeRequirement {
-        /// The label or field.
+        /// Label key or field name.
         key: LabelKey,
-        /// How it is compared.
+        /// Operator.
         operator: NodeOperator,
-        /// With what.
+        /// Values of the operator.
         #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "atomic"))]
         values: Vec<LabelValue>,
     }
 }
 
-shape! {
-    /// Which pods a pod must or likes to be near to, or far from.
+object! {
+    /// Affinity or anti-affinity to pods.
     pub struct PodAffinity {
-        /// What must hold.
+        /// Required terms.
         #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "atomic"))]
         required_during_scheduling_ignored_during_execution: Vec<PodTerm>,
-        /// What is liked, with weights.
+        /// Preferred terms, with weights.
         #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "atomic"))]
         preferred_during_scheduling_ignored_during_execution: Vec<WeightedPodTerm>,
     }
 }
 
-shape! {
-    /// What is liked, and how much.
+object! {
+    /// Preferred term with a weight.
     #[schemars(extend("required" = ["weight", "podAffinityTerm"]))]
     pub struct WeightedPodTerm {
-        /// How much, from 1 to 100.
+        /// Weight, 1 to 100.
         #[schemars(range(min = 1, max = 100))]
         weight: i32,
-        /// What is liked.
+        /// Pod term.
         pod_affinity_term: PodTerm,
     }
 }
 
-shape! {
-    /// Pods, and what counts as near.
+object! {
+    /// Set of pods and a topology.
     #[schemars(extend("required" = ["topologyKey"]))]
     pub struct PodTerm {
-        /// The pods.
+        /// Label selector of the pods.
         label_selector: LabelSelector,
-        /// The namespaces in which to look; the pod's own if it is left out.
+        /// Namespaces of the pods; the namespace of the pod itself if unset.
         #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "atomic"))]
         namespaces: Vec<ObjectName>,
-        /// The namespaces in which to look, by their labels.
+        /// Namespaces of the pods, by label.
         namespace_selector: LabelSelector,
-        /// The label of nodes whose value says what is near, such as `kubernetes.io/hostname`.
+        /// Node label that defines the topology, such as `kubernetes.io/hostname`.
         topology_key: LabelKey,
-        /// Labels of the pod itself that must be equal for another to count.
+        /// Label keys whose values must be equal to those of the pod itself.
         #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "atomic"))]
         match_label_keys: Vec<LabelKey>,
-        /// Labels of the pod itself that must differ for another to count.
+        /// Label keys whose values must differ from those of the pod itself.
         #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "atomic"))]
         mismatch_label_keys: Vec<LabelKey>,
     }
 }
 
-shape! {
-    /// Objects that have these labels and meet these demands.
+object! {
+    /// Objects that match all labels and requirements.
     pub struct LabelSelector {
-        /// Labels with their values.
+        /// Required labels.
         #[schemars(extend("maxProperties" = 32))]
         match_labels: Labels,
-        /// Demands on labels.
+        /// Requirements on labels.
         #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "atomic"))]
         match_expressions: Vec<LabelRequirement>,
     }
 }
 
-choice! {
-    /// How a label is compared.
+string_enum! {
+    /// Operator of a label requirement.
     pub enum LabelOperator {
-        /// Its value is one of the values.
+        /// The value is one of the values.
         In = "In",
-        /// Its value is none of the values.
+        /// The value is none of the values.
         NotIn = "NotIn",
-        /// The label is there.
+        /// The label exists.
         Exists = "Exists",
-        /// The label is not there.
+        /// The label does not exist.
         DoesNotExist = "DoesNotExist",
     }
 }
 
-shape! {
-    /// One demand on a label.
+object! {
+    /// Requirement on a label.
     #[schemars(extend("required" = ["key", "operator"]))]
     pub struct LabelRequirement {
-        /// The label.
+        /// Label key.
         key: LabelKey,
-        /// How it is compared.
+        /// Operator.
         operator: LabelOperator,
-        /// With what.
+        /// Values of the operator.
         #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "atomic"))]
         values: Vec<LabelValue>,
     }

@@ -1,13 +1,12 @@
-//! The five fields of a schedule and what may stand in each.
-//! Comes in: the parts of a text. Goes out: a verdict on each, and words for the usual ones.
-//! May touch: `spelling`. croner takes empty parts in silence, takes a weekday's name in any field and
-//! says no more than "number out of bounds"; here every part is read first, so it never sees those.
+//! The five cron fields and their allowed values.
+//! croner accepts empty items and weekday names in any field without an error, and reports no more
+//! than "number out of bounds"; so every item is checked here first.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::fmt;
 
-use super::Problem;
-use crate::api::spelling;
+use super::ScheduleError;
+use crate::api::suggest;
 
 const MONTHS: [&str; 12] =
     ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
@@ -16,7 +15,7 @@ const WEEKDAY_NAMES: [&str; 7] =
     ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 /// One of the five fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Field {
+pub enum CronField {
     /// The minute.
     Minute,
     /// The hour.
@@ -29,7 +28,7 @@ pub enum Field {
     Weekday,
 }
 
-impl fmt::Display for Field {
+impl fmt::Display for CronField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Minute => "minute",
@@ -41,10 +40,10 @@ impl fmt::Display for Field {
     }
 }
 
-impl Field {
+impl CronField {
     const ALL: [Self; 5] = [Self::Minute, Self::Hour, Self::Day, Self::Month, Self::Weekday];
 
-    /// The least and the greatest number that may stand in it.
+    /// Smallest and largest number of the field.
     pub(super) const fn bounds(self) -> (u16, u16) {
         match self {
             Self::Minute => (0, 59),
@@ -55,7 +54,7 @@ impl Field {
         }
     }
 
-    /// A step that makes sense in it, for an example.
+    /// A typical step of the field, for an example.
     pub(super) const fn step(self) -> u16 {
         match self {
             Self::Minute => 15,
@@ -64,20 +63,20 @@ impl Field {
         }
     }
 
-    /// What may stand in it, for a message.
+    /// Allowed values of the field, for a message.
     pub(super) fn allowed(self) -> String {
         let (low, high) = self.bounds();
-        let words = match self {
+        let names = match self {
             Self::Minute | Self::Hour => "",
             Self::Day => ", and 'L' is the last day",
             Self::Month => ", or 'JAN' to 'DEC'",
             Self::Weekday => ", or 'SUN' to 'SAT'",
         };
-        format!("numbers go from {low} to {high}{words}")
+        format!("numbers go from {low} to {high}{names}")
     }
 
-    /// The words that stand for numbers, beginning with the one for the least.
-    const fn words(self) -> &'static [&'static str] {
+    /// Names of the numbers, starting with the smallest.
+    const fn names(self) -> &'static [&'static str] {
         match self {
             Self::Minute | Self::Hour | Self::Day => &[],
             Self::Month => &MONTHS,
@@ -85,8 +84,8 @@ impl Field {
         }
     }
 
-    /// The whole field: parts with commas between them.
-    fn check(self, text: &str) -> Result<(), Problem> {
+    /// Checks the field: items separated by commas.
+    fn check(self, text: &str) -> Result<(), ScheduleError> {
         let is_any = text == "*" || (text == "?" && matches!(self, Self::Day | Self::Weekday));
         if is_any {
             return Ok(());
@@ -94,8 +93,8 @@ impl Field {
         text.split(',').try_for_each(|item| self.check_item(item))
     }
 
-    fn check_item(self, item: &str) -> Result<(), Problem> {
-        let odd = || Problem::Item { field: self, item: item.to_owned() };
+    fn check_item(self, item: &str) -> Result<(), ScheduleError> {
+        let odd = || ScheduleError::InvalidItem { field: self, item: item.to_owned() };
         if item.is_empty() || item == "*" || item == "?" {
             return Err(odd());
         }
@@ -112,34 +111,36 @@ impl Field {
         }
     }
 
-    fn check_step(self, item: &str, range: &str, step: &str) -> Result<(), Problem> {
+    fn check_step(self, item: &str, range: &str, step: &str) -> Result<(), ScheduleError> {
         let (low, high) = self.bounds();
         match plain(step) {
             Some(step) if (1..=high.saturating_sub(low).saturating_add(1)).contains(&step) => {}
-            Some(_) | None => return Err(Problem::Step { field: self, item: item.to_owned() }),
+            Some(_) | None => {
+                return Err(ScheduleError::InvalidStep { field: self, item: item.to_owned() });
+            }
         }
         match range.split_once('-') {
             Some((low, high)) => self.check_range(range, low, high),
             None if range == "*" => Ok(()),
-            None => Err(Problem::Step { field: self, item: item.to_owned() }),
+            None => Err(ScheduleError::InvalidStep { field: self, item: item.to_owned() }),
         }
     }
 
-    fn check_range(self, range: &str, low: &str, high: &str) -> Result<(), Problem> {
+    fn check_range(self, range: &str, low: &str, high: &str) -> Result<(), ScheduleError> {
         let low = self.number(low)?;
         let high = match self.number(high)? {
-            // The week ends on a Sunday if it has begun on another day.
+            // A range that starts on another day may end on Sunday.
             0 if self == Self::Weekday && high == "SUN" => 7,
             high => high,
         };
         if low > high {
-            return Err(Problem::Backwards { field: self, range: range.to_owned() });
+            return Err(ScheduleError::ReversedRange { field: self, range: range.to_owned() });
         }
         Ok(())
     }
 
     /// `15`, `15W` (the working day nearest to it), `L` (the last day) or `LW`.
-    fn check_day(self, item: &str) -> Result<(), Problem> {
+    fn check_day(self, item: &str) -> Result<(), ScheduleError> {
         match item.strip_suffix('W') {
             _ if item == "L" || item == "LW" => Ok(()),
             Some(day) => self.number(day).map(drop),
@@ -148,57 +149,59 @@ impl Field {
     }
 
     /// `5` or `FRI`, `5#2` (the second one of the month), or `5L` (the last one).
-    fn check_weekday(self, item: &str) -> Result<(), Problem> {
+    fn check_weekday(self, item: &str) -> Result<(), ScheduleError> {
         if let Some((day, nth)) = item.split_once('#') {
             self.number(day)?;
-            let odd = Problem::Item { field: self, item: item.to_owned() };
+            let odd = ScheduleError::InvalidItem { field: self, item: item.to_owned() };
             return plain(nth).filter(|nth| (1..=5).contains(nth)).map(drop).ok_or(odd);
         }
         let day = item.strip_suffix('L').filter(|day| !day.is_empty());
         self.number(day.unwrap_or(item)).map(drop)
     }
 
-    /// The number that a text says, in digits or as a word.
-    fn number(self, text: &str) -> Result<u16, Problem> {
+    /// The number of an item, in digits or as a name.
+    fn number(self, text: &str) -> Result<u16, ScheduleError> {
         let (low, high) = self.bounds();
-        let words = self.words();
-        if let Some(at) = words.iter().position(|word| *word == text) {
+        let names = self.names();
+        if let Some(at) = names.iter().position(|name| *name == text) {
             return Ok(u16::try_from(at).unwrap_or(high).saturating_add(low));
         }
         let in_digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         match plain(text) {
             Some(number) if (low..=high).contains(&number) => Ok(number),
-            Some(_) => Err(Problem::Outside { field: self, value: text.to_owned() }),
-            None if in_digits => Err(Problem::Outside { field: self, value: text.to_owned() }),
-            None if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphabetic()) => {
-                let meant = long_name(text, words)
-                    .or_else(|| spelling::did_you_mean(text, words.iter().copied()));
-                Err(Problem::Word { field: self, word: text.to_owned(), meant })
+            Some(_) => Err(ScheduleError::OutOfRange { field: self, value: text.to_owned() }),
+            None if in_digits => {
+                Err(ScheduleError::OutOfRange { field: self, value: text.to_owned() })
             }
-            None => Err(Problem::Item { field: self, item: text.to_owned() }),
+            None if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphabetic()) => {
+                let suggestion = long_name(text, names)
+                    .or_else(|| suggest::did_you_mean(text, names.iter().copied()));
+                Err(ScheduleError::UnknownWord { field: self, word: text.to_owned(), suggestion })
+            }
+            None => Err(ScheduleError::InvalidItem { field: self, item: text.to_owned() }),
         }
     }
 }
 
-/// The short word for a long name: `MONDAY` is one, and its first letters are the word.
-fn long_name(text: &str, words: &'static [&'static str]) -> Option<&'static str> {
-    words.iter().copied().find(|word| text.len() > word.len() && text.starts_with(*word))
+/// The short form of a long name: `MON` for `MONDAY`.
+fn long_name(text: &str, names: &'static [&'static str]) -> Option<&'static str> {
+    names.iter().copied().find(|name| text.len() > name.len() && text.starts_with(*name))
 }
 
-/// A number in digits and nothing but digits.
+/// A number that consists of digits only.
 fn plain(text: &str) -> Option<u16> {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| text.parse().ok()).flatten()
 }
 
-/// The schedule for a time of the day such as `12:00`, if `text` is one.
-pub(super) fn clock(text: &str) -> Option<String> {
+/// The schedule for a time of day such as `12:00`.
+pub(super) fn time_of_day(text: &str) -> Option<String> {
     let (hour, minute) = text.split_once(':')?;
     let (hour, minute) = (plain(hour)?, plain(minute)?);
     (hour < 24 && minute < 60).then(|| format!("{minute} {hour} * * *"))
 }
 
-/// The five fields as they were written, but in capital letters.
+/// The five fields in upper case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fields([String; 5]);
 
@@ -213,19 +216,19 @@ impl Fields {
         Self(parts.map(str::to_ascii_uppercase))
     }
 
-    /// Whether every field says something that can be.
-    pub(super) fn check(&self) -> Result<(), Problem> {
-        Field::ALL.into_iter().zip(&self.0).try_for_each(|(field, text)| field.check(text))
+    /// Checks every field.
+    pub(super) fn check(&self) -> Result<(), ScheduleError> {
+        CronField::ALL.into_iter().zip(&self.0).try_for_each(|(field, text)| field.check(text))
     }
 
-    /// Whether any day of the week will do.
+    /// Whether every day of the week matches.
     pub(super) fn any_weekday(&self) -> bool {
         let [.., weekday] = &self.0;
         weekday == "*" || weekday == "?"
     }
 
-    /// The usual schedules in words; any other as it is written.
-    pub(super) fn words(&self) -> String {
+    /// Description of common schedules; any other schedule verbatim.
+    pub(super) fn description(&self) -> String {
         let [minute, hour, day, month, weekday] = self.0.each_ref().map(String::as_str);
         let any = |text: &str| text == "*" || text == "?";
         let other = || format!("at \"{self}\"");
@@ -245,7 +248,7 @@ impl Fields {
             (Some(minute), None) => format!("every hour at minute {minute}"),
             (None, _) if any(minute) => "every minute".to_owned(),
             (None, _) => match minute.strip_prefix("*/").and_then(plain) {
-                // Only then are all the gaps equal.
+                // Only then are all intervals equal.
                 Some(step) if 60_u16.checked_rem(step) == Some(0) => {
                     format!("every {step} minutes")
                 }
@@ -256,6 +259,6 @@ impl Fields {
 }
 
 fn weekday_name(text: &str) -> Option<&'static str> {
-    let number = Field::Weekday.number(text).ok()?;
+    let number = CronField::Weekday.number(text).ok()?;
     WEEKDAY_NAMES.iter().cycle().nth(usize::from(number)).copied()
 }

@@ -1,10 +1,10 @@
-//! Schedules as people write them, rightly and wrongly.
+//! Valid and invalid schedules.
 use std::time::Duration;
 
 use jiff::Timestamp;
 use proptest::prelude::*;
 
-use super::{Field, Problem, read};
+use super::{CronField, ScheduleError, parse};
 
 const NOON: &str = "2026-01-15T12:00:00Z";
 
@@ -12,16 +12,16 @@ fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
-fn said(text: &str) -> String {
-    read(text, None).unwrap_err().to_string()
+fn message(text: &str) -> String {
+    parse(text, None).unwrap_err().to_string()
 }
 
 fn next(text: &str, zone: &str, after: &str) -> String {
-    read(text, Some(zone)).unwrap().next(at(after)).unwrap().to_string()
+    parse(text, Some(zone)).unwrap().next(at(after)).unwrap().to_string()
 }
 
 #[test]
-fn the_next_run_is_after_the_moment_and_never_at_it() {
+fn next_run_is_strictly_after_the_given_time() {
     assert_eq!(next("0 3 * * *", "UTC", NOON), "2026-01-16T03:00:00Z");
     assert_eq!(next("0 12 * * *", "UTC", NOON), "2026-01-16T12:00:00Z");
     assert_eq!(next("0 12 * * *", "UTC", "2026-01-15T11:59:59.999Z"), "2026-01-15T12:00:00Z");
@@ -33,7 +33,7 @@ fn the_next_run_is_after_the_moment_and_never_at_it() {
 }
 
 #[test]
-fn every_name_that_the_schema_lets_in_is_known() {
+fn every_name_of_the_schema_is_known() {
     for (name, run) in [
         ("@hourly", "2026-01-15T13:00:00Z"),
         ("@daily", "2026-01-16T00:00:00Z"),
@@ -48,10 +48,10 @@ fn every_name_that_the_schema_lets_in_is_known() {
 }
 
 #[test]
-fn a_zone_moves_the_run_and_keeps_it_over_the_change_of_the_clocks() {
+fn time_zone_is_honored_across_daylight_saving_changes() {
     assert_eq!(next("0 3 * * *", "Europe/Berlin", NOON), "2026-01-16T02:00:00Z");
     assert_eq!(next("0 3 * * *", "Europe/Berlin", "2026-07-01T12:00:00Z"), "2026-07-02T01:00:00Z");
-    // 02:30 is left out on this day: the run is the first moment after the gap, once.
+    // 02:30 is left out on this day: the run is the first time after the gap, once.
     let gap = next("30 2 * * *", "Europe/Berlin", "2026-03-28T12:00:00Z");
     assert_eq!(gap, "2026-03-29T01:00:00Z");
     assert_eq!(next("30 2 * * *", "Europe/Berlin", &gap), "2026-03-30T00:30:00Z");
@@ -62,7 +62,7 @@ fn a_zone_moves_the_run_and_keeps_it_over_the_change_of_the_clocks() {
 }
 
 #[test]
-fn a_day_that_never_comes_is_named_so_and_at_once() {
+fn impossible_day_is_reported_without_a_long_search() {
     for text in [
         "0 0 31 2 *",
         "0 0 30 feb *",
@@ -71,43 +71,44 @@ fn a_day_that_never_comes_is_named_so_and_at_once() {
         "0 0 30-31 2 *",
         "0 0 31W 2 *",
     ] {
-        let plan = read(text, None).unwrap();
-        assert_eq!(plan.next(at(NOON)), Err(Problem::Never), "{text}");
-        assert_eq!(plan.shortest_gap(at(NOON)), Err(Problem::Never), "{text}");
+        let plan = parse(text, None).unwrap();
+        assert_eq!(plan.next(at(NOON)), Err(ScheduleError::NeverRuns), "{text}");
+        assert_eq!(plan.shortest_gap(at(NOON)), Err(ScheduleError::NeverRuns), "{text}");
     }
     assert_eq!(
-        Problem::Never.to_string(),
+        ScheduleError::NeverRuns.to_string(),
         "never fires: no month has such a day; example \"0 3 * * *\" (every day at 03:00)"
     );
-    // On a Monday, or on the 31st: Mondays there are.
+    // On a Monday or on the 31st: there are Mondays in February.
     assert_eq!(next("0 0 31 2 1", "UTC", NOON), "2026-02-02T00:00:00Z");
 }
 
 #[test]
-fn the_end_of_the_calendar_is_no_panic() {
-    let plan = read("0 3 * * *", Some("Europe/Berlin")).unwrap();
-    assert_eq!(plan.next(Timestamp::MAX), Err(Problem::Never));
+fn end_of_the_calendar_does_not_panic() {
+    let plan = parse("0 3 * * *", Some("Europe/Berlin")).unwrap();
+    assert_eq!(plan.next(Timestamp::MAX), Err(ScheduleError::NeverRuns));
     assert!(plan.next(Timestamp::MIN).is_ok());
 }
 
 #[test]
-fn a_wrong_number_of_fields_is_counted() {
+fn wrong_number_of_fields_is_reported() {
     let five = "must have five: minute, hour, day of the month, month, day of the week; \
                 example \"0 3 * * *\" (every day at 03:00)";
-    assert_eq!(said("0 3 * *"), format!("has four fields; {five}"));
-    assert_eq!(said("nightly"), format!("has one field; {five}"));
+    assert_eq!(message("0 3 * *"), format!("has four fields; {five}"));
+    assert_eq!(message("nightly"), format!("has one field; {five}"));
     assert_eq!(
-        said("0 0 3 * * *"),
+        message("0 0 3 * * *"),
         format!("has six fields; the seconds field is not supported; {five}")
     );
     assert!(
-        said("0 0 3 * * * 2026").starts_with("has seven fields; the fields for seconds and years")
+        message("0 0 3 * * * 2026")
+            .starts_with("has seven fields; the fields for seconds and years")
     );
-    assert!(said("1 2 3 4 5 6 7 8").starts_with("has 8 fields; must have five"));
+    assert!(message("1 2 3 4 5 6 7 8").starts_with("has 8 fields; must have five"));
 }
 
 #[test]
-fn a_number_outside_its_field_is_named_with_its_bounds() {
+fn number_out_of_range_is_reported_with_its_bounds() {
     let example = "; example \"0 3 * * *\" (every day at 03:00)";
     for (text, words) in [
         ("61 * * * *", "minute 61 is outside 0 to 59"),
@@ -120,12 +121,12 @@ fn a_number_outside_its_field_is_named_with_its_bounds() {
         ("0 0 99999999999 * *", "day of the month 99999999999 is outside 1 to 31"),
         ("0 0 32W * *", "day of the month 32 is outside 1 to 31"),
     ] {
-        assert_eq!(said(text), format!("{words}{example}"), "{text}");
+        assert_eq!(message(text), format!("{words}{example}"), "{text}");
     }
 }
 
 #[test]
-fn a_word_that_is_none_is_met_with_the_one_that_was_meant() {
+fn unknown_word_gets_a_suggestion() {
     for (text, words) in [
         ("0 0 * * monday", "'MONDAY' is no day of the week (did you mean 'MON'?)"),
         ("0 0 * * mno", "'MNO' is no day of the week (did you mean 'MON'?)"),
@@ -137,12 +138,12 @@ fn a_word_that_is_none_is_met_with_the_one_that_was_meant() {
         ("daily", "'daily' stands for no schedule (did you mean '@daily'?)"),
         ("@every 5m", "'@every 5m' stands for no schedule; the names are '@hourly'"),
     ] {
-        assert!(said(text).starts_with(words), "{text}: {}", said(text));
+        assert!(message(text).starts_with(words), "{text}: {}", message(text));
     }
 }
 
 #[test]
-fn parts_that_croner_would_take_in_silence_are_refused() {
+fn items_that_croner_would_ignore_are_rejected() {
     for text in [
         ", * * * *",
         "1,,2 * * * *",
@@ -168,41 +169,44 @@ fn parts_that_croner_would_take_in_silence_are_refused() {
         "0x1 * * * *",
         "1.5 * * * *",
     ] {
-        let said = said(text);
-        assert!(said.ends_with("example \"0 3 * * *\" (every day at 03:00)"), "{text}: {said}");
-        assert!(!said.starts_with("'0"), "{text} has no sentence of its own: {said}");
+        let message = message(text);
+        assert!(
+            message.ends_with("example \"0 3 * * *\" (every day at 03:00)"),
+            "{text}: {message}"
+        );
+        assert!(!message.starts_with("'0"), "{text} has no sentence of its own: {message}");
     }
-    assert!(said("0/10 * * * *").contains("such as '*/15' or '0-59/15'"));
-    assert!(said("50-10 * * * *").contains("'50-10' ends before it begins"));
+    assert!(message("0/10 * * * *").contains("such as '*/15' or '0-59/15'"));
+    assert!(message("50-10 * * * *").contains("'50-10' ends before it begins"));
 }
 
 #[test]
-fn what_is_not_a_schedule_at_all_is_told_what_one_is() {
-    assert!(said("").starts_with("must not be empty; example"));
-    assert!(said("  ").starts_with("must not be empty; example"));
-    assert!(said("12:00").contains("write \"0 12 * * *\" for every day at that time"));
-    assert!(said("12:99").starts_with("has one field"));
-    assert!(said("CRON_TZ=Europe/Berlin 0 3 * * *").contains("write it into `timeZone`"));
-    assert!(said("TZ=UTC 0 3 * * *").contains("write it into `timeZone`"));
-    assert!(said("\u{201C}0 3 * * *\u{201D}").contains("write \"0 3 * * *\" with plain ones"));
-    assert!(matches!(read("0\u{A0}3 * * *", None), Err(Problem::Typographic { .. })));
+fn string_that_is_not_a_schedule_gets_a_hint() {
+    assert!(message("").starts_with("must not be empty; example"));
+    assert!(message("  ").starts_with("must not be empty; example"));
+    assert!(message("12:00").contains("write \"0 12 * * *\" for every day at that time"));
+    assert!(message("12:99").starts_with("has one field"));
+    assert!(message("CRON_TZ=Europe/Berlin 0 3 * * *").contains("write it into `timeZone`"));
+    assert!(message("TZ=UTC 0 3 * * *").contains("write it into `timeZone`"));
+    assert!(message("\u{201C}0 3 * * *\u{201D}").contains("write \"0 3 * * *\" with plain ones"));
+    assert!(matches!(parse("0\u{A0}3 * * *", None), Err(ScheduleError::Typographic { .. })));
 }
 
 #[test]
-fn a_zone_that_is_none_is_a_problem_of_its_own() {
-    let problem = read("0 3 * * *", Some("Europe/Berln")).unwrap_err();
+fn unknown_time_zone_has_its_own_error() {
+    let error = parse("0 3 * * *", Some("Europe/Berln")).unwrap_err();
     assert_eq!(
-        problem.to_string(),
+        error.to_string(),
         "'Europe/Berln' is not a time zone (did you mean 'Europe/Berlin'?); \
          example \"Europe/Berlin\" or \"UTC\""
     );
-    let both = read("61 * * * *", Some("nowhere"));
-    assert!(matches!(both, Err(Problem::Outside { field: Field::Minute, .. })));
+    let both = parse("61 * * * *", Some("nowhere"));
+    assert!(matches!(both, Err(ScheduleError::OutOfRange { field: CronField::Minute, .. })));
 }
 
 #[test]
-fn the_shortest_gap_is_found_wherever_it_is() {
-    let gap = |text| read(text, None).unwrap().shortest_gap(at(NOON)).unwrap();
+fn shortest_interval_is_found_at_any_position() {
+    let gap = |text| parse(text, None).unwrap().shortest_gap(at(NOON)).unwrap();
     let minutes = |number: u64| Duration::from_secs(number * 60);
     assert_eq!(gap("* * * * *"), minutes(1));
     assert_eq!(gap("*/5 * * * *"), minutes(5));
@@ -216,8 +220,8 @@ fn the_shortest_gap_is_found_wherever_it_is() {
 }
 
 #[test]
-fn the_usual_schedules_have_words() {
-    let words = |text| read(text, Some("Europe/Berlin")).unwrap().words();
+fn common_schedules_have_a_description() {
+    let description = |text| parse(text, Some("Europe/Berlin")).unwrap().description();
     for (text, say) in [
         ("0 3 * * *", "every day at 03:00"),
         ("@daily", "every day at 00:00"),
@@ -233,14 +237,14 @@ fn the_usual_schedules_have_words() {
         ("0 3 1 1 *", "at \"0 3 1 1 *\""),
         ("0 3 1 * mon", "at \"0 3 1 * MON\""),
     ] {
-        assert_eq!(words(text), format!("{say} (Europe/Berlin)"), "{text}");
+        assert_eq!(description(text), format!("{say} (Europe/Berlin)"), "{text}");
     }
-    assert!(read("0 3 * * *", None).unwrap().words().ends_with("(UTC)"));
+    assert!(parse("0 3 * * *", None).unwrap().description().ends_with("(UTC)"));
 }
 
 proptest! {
     #[test]
-    fn what_passes_our_eyes_passes_the_parser_and_runs_or_never_does(
+    fn accepted_schedule_is_parsed_by_croner(
         minute in "(\\*|[0-9]{1,2}|\\*/[0-9]{1,2}|[0-9]-[0-9]{2}|[0-9]{1,2},[0-9])",
         hour in "(\\*|[0-9]{1,2}|[0-9]-[0-9]{1,2}/[1-9])",
         day in "(\\*|\\?|L|LW|[0-9]{1,2}|[0-9]{1,2}W|[0-9]{1,2}-[0-9]{2})",
@@ -248,23 +252,23 @@ proptest! {
         weekday in "(\\*|\\?|[0-9]|[0-9]L|sun|Mon-SUN|fri#[0-9]|[0-9]#[0-9]|TUEL)",
     ) {
         let text = format!("{minute} {hour} {day} {month} {weekday}");
-        match read(&text, None) {
+        match parse(&text, None) {
             Ok(plan) => {
                 let after = at(NOON);
                 match plan.next(after) {
                     Ok(next) => prop_assert!(next > after),
-                    Err(problem) => prop_assert_eq!(problem, Problem::Never),
+                    Err(error) => prop_assert_eq!(error, ScheduleError::NeverRuns),
                 }
             }
-            Err(Problem::NotUnderstood { text }) => prop_assert!(false, "{} is read twice", text),
+            Err(ScheduleError::Unparsable { text }) => prop_assert!(false, "{} is read twice", text),
             Err(_) => {}
         }
     }
 
     #[test]
-    fn whatever_arrives_is_no_panic(text in "\\PC{0,40}", zone in "\\PC{0,20}") {
-        if let Err(problem) = read(&text, Some(&zone)) {
-            prop_assert!(problem.to_string().contains("; example "));
+    fn arbitrary_input_does_not_panic(text in "\\PC{0,40}", zone in "\\PC{0,20}") {
+        if let Err(error) = parse(&text, Some(&zone)) {
+            prop_assert!(error.to_string().contains("; example "));
         }
     }
 }

@@ -1,28 +1,28 @@
-//! Time zones by name, from the list that is built into the program.
-//! Comes in: a name. Goes out: its zone, or the name that was probably meant.
-//! May touch: jiff's bundled zones; never the machine's, which an image from scratch has not.
+//! Time zones by name, from the database built into the binary.
+//! The database of the host is never used: an image from scratch has none.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 
-use super::Problem;
-use crate::api::spelling;
+use super::ScheduleError;
+use crate::api::suggest;
 
-/// The zone of that name. Case is forgiven, as the list itself forgives it.
-pub(super) fn read(name: &str) -> Result<TimeZone, Problem> {
+/// The time zone of this name, ignoring case, as the database does.
+pub(super) fn read(name: &str) -> Result<TimeZone, ScheduleError> {
     let zones = TimeZoneDatabase::bundled();
     match zones.get(name) {
         Ok(zone) if !zone.is_unknown() => Ok(zone),
-        Ok(_) | Err(_) => {
-            Err(Problem::Zone { name: name.to_owned(), meant: nearest(name, &zones) })
-        }
+        Ok(_) | Err(_) => Err(ScheduleError::UnknownTimeZone {
+            name: name.to_owned(),
+            suggestion: nearest(name, &zones),
+        }),
     }
 }
 
-/// The zone that was probably meant: by its whole name, or by its city alone. Abbreviations are
-/// not offered: PST is one letter from EST and three hours away from it.
+/// The most similar time zone, by its full name or by its city alone. Abbreviations are not
+/// suggested: PST is one letter from EST and three hours away from it.
 fn nearest(name: &str, zones: &TimeZoneDatabase) -> Option<String> {
-    let name = spelling::typographic(name).unwrap_or_else(|| name.trim().replace(' ', "_"));
+    let name = suggest::replace_typographic(name).unwrap_or_else(|| name.trim().replace(' ', "_"));
     let names: Vec<String> = zones.available().map(|zone| zone.to_string()).collect();
     let places = || names.iter().map(String::as_str).filter(|zone| is_place(zone));
     let city = |zone: &&str| {
@@ -30,7 +30,7 @@ fn nearest(name: &str, zones: &TimeZoneDatabase) -> Option<String> {
     };
     let utc = ["UTC", "GMT"].into_iter().find(|zone| zone.eq_ignore_ascii_case(&name));
     utc.or_else(|| places().find(city))
-        .or_else(|| spelling::did_you_mean(&name, places()))
+        .or_else(|| suggest::did_you_mean(&name, places()))
         .map(str::to_owned)
 }
 
@@ -42,12 +42,12 @@ fn is_place(zone: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn said(name: &str) -> String {
+    fn message(name: &str) -> String {
         read(name).unwrap_err().to_string()
     }
 
     #[test]
-    fn the_zones_are_built_in() {
+    fn time_zones_are_built_in() {
         let zones = TimeZoneDatabase::bundled();
         assert!(zones.available().count() > 400);
         for name in ["UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "europe/berlin"] {
@@ -56,25 +56,25 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_and_a_city_are_understood_well_enough_to_ask() {
-        for (name, meant) in [
+    fn typo_or_city_gets_a_suggestion() {
+        for (name, suggestion) in [
             ("Europe/Berln", "Europe/Berlin"),
             ("Berlin", "Europe/Berlin"),
             ("Europa/Berlin", "Europe/Berlin"),
             ("New York", "America/New_York"),
             ("\u{201C}Europe/Berlin\u{201D}", "Europe/Berlin"),
         ] {
-            let said = said(name);
-            assert!(said.contains(&format!("(did you mean '{meant}'?)")), "{said}");
+            let message = message(name);
+            assert!(message.contains(&format!("(did you mean '{suggestion}'?)")), "{message}");
         }
     }
 
     #[test]
-    fn no_guess_is_made_from_an_abbreviation_or_an_offset() {
+    fn abbreviation_or_offset_gets_no_suggestion() {
         for name in ["", "PST", "CEST", "+02:00", "UTC+2", "Etc/Unknown", "Local", "x"] {
-            let said = said(name);
-            assert!(!said.contains("did you mean"), "{said}");
-            assert!(said.ends_with("example \"Europe/Berlin\" or \"UTC\""), "{said}");
+            let message = message(name);
+            assert!(!message.contains("did you mean"), "{message}");
+            assert!(message.ends_with("example \"Europe/Berlin\" or \"UTC\""), "{message}");
         }
     }
 }

@@ -4,43 +4,44 @@
 //! agree while one of them is dead.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
-use super::{Said, pods, roll};
-use crate::etcd_cluster::plan::{Because, Step};
-use crate::etcd_cluster::seen::{Etcd, Intent, Member, Pod, Reading, Seen};
+use super::{Decision, pods, rollout};
+use crate::etcd_cluster::plan::{Reason, Step};
+use crate::etcd_cluster::state::{EtcdState, Intent, Member, ObservedState, PodState, Reading};
 
-pub(super) fn rule(seen: &Seen, etcd: &Etcd) -> Said {
+pub(super) fn rule(state: &ObservedState, etcd: &EtcdState) -> Decision {
     let mut blocked = false;
-    for member in seen.staying() {
-        match verdict(seen, etcd, member) {
-            Verdict::Retire => {
-                return Some((Step::Retire(member.name.clone()), Because::MemberLost));
+    for member in state.remaining() {
+        match healing(state, etcd, member) {
+            Healing::Replace => {
+                return Some((Step::MarkForRemoval(member.name.clone()), Reason::ReplacingMember));
             }
-            Verdict::Blocked => blocked = true,
-            Verdict::Keep => {}
+            Healing::Blocked => blocked = true,
+            Healing::Keep => {}
         }
     }
-    blocked.then_some((Step::Wait, Because::MemberLostBlocked))
+    blocked.then_some((Step::Wait, Reason::ReplacementBlocked))
 }
 
-enum Verdict {
+enum Healing {
     Keep,
-    Retire,
+    Replace,
     Blocked,
 }
 
-fn verdict(seen: &Seen, etcd: &Etcd, member: &Member) -> Verdict {
+fn healing(state: &ObservedState, etcd: &EtcdState, member: &Member) -> Healing {
     let Some(entry) = etcd.entry(&member.name) else {
         // A founder that somebody struck from the list. Joiners have a rule of their own.
-        return if member.intent == Intent::Bootstrap { Verdict::Retire } else { Verdict::Keep };
+        return if member.intent == Intent::Bootstrap { Healing::Replace } else { Healing::Keep };
     };
     // Who answers is not lost, whatever its objects look like.
     // Whose pod was made from what was taken back gets another one first.
-    let gets_another = pods::is_unfit(seen, member) && member.pod == Reading::Known(Pod::Started);
-    let is_to_blame = !roll::is_its_fault(seen, Some(etcd), member);
-    let is_given_up = member.given_up && !gets_another && is_to_blame;
-    let is_lost = is_given_up || member.has_lost_its_data(&seen.wanted);
+    let is_recreated = pods::is_inactive_and_stale(state, member)
+        && member.pod == Reading::Known(PodState::Active);
+    let is_own_failure = !rollout::caused_by_update(state, Some(etcd), member);
+    let is_replacement_due = member.given_up && !is_recreated && is_own_failure;
+    let is_lost = is_replacement_due || member.has_lost_data(&state.wanted);
     if entry.learner || !is_lost || entry.healthy != Reading::Known(false) {
-        return Verdict::Keep;
+        return Healing::Keep;
     }
-    if etcd.survives_losing(entry.id) { Verdict::Retire } else { Verdict::Blocked }
+    if etcd.survives_losing(entry.id) { Healing::Replace } else { Healing::Blocked }
 }

@@ -5,39 +5,39 @@
 
 use std::cmp::Ordering;
 
-use super::Said;
-use crate::etcd_cluster::plan::{Because, Step};
-use crate::etcd_cluster::seen::{Etcd, Intent, Member, Seen};
+use super::Decision;
+use crate::etcd_cluster::plan::{Reason, Step};
+use crate::etcd_cluster::state::{EtcdState, Intent, Member, ObservedState};
 
-pub(super) fn rule(seen: &Seen, etcd: &Etcd) -> Said {
+pub(super) fn rule(state: &ObservedState, etcd: &EtcdState) -> Decision {
     let is_expected = |it: &&Member| it.intent == Intent::Join && etcd.entry(&it.name).is_none();
-    match seen.staying().count().cmp(&seen.wanted.replicas) {
+    match state.remaining().count().cmp(&state.wanted.replicas) {
         Ordering::Equal => None,
-        Ordering::Less if seen.staying().any(|it| is_expected(&it)) => None,
+        Ordering::Less if state.remaining().any(|it| is_expected(&it)) => None,
         Ordering::Less => {
-            let name = seen.free_names.first()?;
-            etcd.all_voters_are_well().then(|| (Step::MakeJoiner(name.clone()), Because::TooFew))
+            let name = state.free_names.first()?;
+            etcd.all_voters_healthy().then(|| (Step::CreateMember(name.clone()), Reason::ScalingUp))
         }
         Ordering::Greater => {
-            let goes = expendable(seen, etcd)?;
-            Some((Step::Retire(goes.name.clone()), Because::TooMany))
+            let leaving = removal_candidate(state, etcd)?;
+            Some((Step::MarkForRemoval(leaving.name.clone()), Reason::ScalingDown))
         }
     }
 }
 
 /// Who goes: whoever has not come yet, else the youngest that does not lead, else the leader. The last
 /// one never does: its data would go with it.
-fn expendable<'a>(seen: &'a Seen, etcd: &Etcd) -> Option<&'a Member> {
-    let youngest_first = || seen.members.iter().rev().filter(|it| !it.intent.goes());
-    if let Some(expected) = youngest_first().find(|it| etcd.entry(&it.name).is_none()) {
+fn removal_candidate<'a>(state: &'a ObservedState, etcd: &EtcdState) -> Option<&'a Member> {
+    let newest_first = || state.members.iter().rev().filter(|it| !it.intent.is_leaving());
+    if let Some(expected) = newest_first().find(|it| etcd.entry(&it.name).is_none()) {
         return Some(expected);
     }
-    if !etcd.all_voters_are_well() {
+    if !etcd.all_voters_healthy() {
         return None;
     }
     let can_go =
         |it: &&Member| etcd.entry(&it.name).is_some_and(|entry| etcd.survives_losing(entry.id));
     let leads = |it: &Member| etcd.entry(&it.name).is_some_and(|entry| etcd.leads(entry.id));
-    let followers = youngest_first().filter(can_go).find(|it| !leads(it));
-    followers.or_else(|| youngest_first().find(can_go))
+    let followers = newest_first().filter(can_go).find(|it| !leads(it));
+    followers.or_else(|| newest_first().find(can_go))
 }

@@ -1,15 +1,17 @@
 //! Rules that meet, one sentence each. What follows from them step by step is walked in `tests/convergence.rs`.
 
 use super::*;
-use crate::etcd_cluster::doors::Scheme;
-use crate::etcd_cluster::seen::upkeep::{Occasion, Round, Space, Upkeep};
-use crate::etcd_cluster::seen::{
-    ClusterId, Intent, Lowering, Made, Member, MemberId, Name, Pod, Record, Registered, Volume,
-    Wanted,
+use crate::etcd_cluster::state::defragmentation::{
+    DefragRun, DefragTrigger, Defragmentation, Quota,
 };
+use crate::etcd_cluster::state::{
+    BootstrapRecord, ClusterId, DesiredState, Downgrade, Intent, ListedMember, Member, MemberId,
+    MemberName, PodState, TemplateState, VolumeState,
+};
+use crate::etcd_cluster::transport::Scheme;
 
-fn name(text: &str) -> Name {
-    Name(text.to_owned())
+fn name(text: &str) -> MemberName {
+    MemberName(text.to_owned())
 }
 
 fn member(text: &str) -> Member {
@@ -17,17 +19,17 @@ fn member(text: &str) -> Member {
         name: name(text),
         intent: Intent::Bootstrap,
         had_pod: true,
-        pod: Reading::Known(Pod::Started),
-        volume: Reading::Known(Volume::There),
-        made: Made::AsWanted,
+        pod: Reading::Known(PodState::Active),
+        volume: Reading::Known(VolumeState::Present),
+        made: TemplateState::UpToDate,
         given_up: false,
         fails: false,
         address: Scheme::Https,
     }
 }
 
-pub(crate) fn entry(id: u64, text: &str) -> Registered {
-    Registered {
+pub(crate) fn entry(id: u64, text: &str) -> ListedMember {
+    ListedMember {
         id: MemberId(id),
         name: name(text),
         learner: false,
@@ -39,129 +41,130 @@ pub(crate) fn entry(id: u64, text: &str) -> Registered {
 }
 
 /// Three voters that are well.
-pub(crate) fn three() -> (Seen, Etcd) {
-    let etcd = Etcd {
+pub(crate) fn three() -> (ObservedState, EtcdState) {
+    let etcd = EtcdState {
         cluster: ClusterId(7),
         leader: Some(MemberId(1)),
         list: vec![entry(1, "a"), entry(2, "b"), entry(3, "c")],
         alarmed: false,
-        space: Space::Enough,
+        space: Quota::Ok,
         corrupt: false,
         log_lacks: 0,
-        lowering: Lowering::No,
-        auth: Auth::AsWanted,
+        lowering: Downgrade::None,
+        auth: AuthState::InSync,
     };
-    let seen = Seen {
-        wanted: Wanted {
+    let state = ObservedState {
+        wanted: DesiredState {
             replicas: 3,
             paused: false,
             durable: true,
-            course: Course::Reached,
-            way_back: WayBack::Unknown,
+            course: VersionProgress::AtTarget,
+            way_back: Rollback::Unavailable,
             peers: Scheme::Https,
             clients_move: false,
         },
-        record: Record { formed: Some(ClusterId(7)), ..Record::default() },
+        record: BootstrapRecord { formed: Some(ClusterId(7)), ..BootstrapRecord::default() },
         members: vec![member("a"), member("b"), member("c")],
         orphans: Vec::new(),
         retained: Vec::new(),
         predecessors: Vec::new(),
         etcd: Reading::Unknown,
         free_names: Vec::new(),
-        upkeep: Upkeep::default(),
+        upkeep: Defragmentation::default(),
     };
-    (seen, etcd)
+    (state, etcd)
 }
 
-fn decided(seen: Seen, etcd: Etcd) -> (Step, Because) {
-    let plan = decide(&Seen { etcd: Reading::Known(etcd), ..seen });
-    (plan.step, plan.because)
+fn decision(state: ObservedState, etcd: EtcdState) -> (Step, Reason) {
+    let plan = decide(&ObservedState { etcd: Reading::Known(etcd), ..state });
+    (plan.step, plan.reason)
 }
 
 #[test]
 fn who_does_not_answer_may_complete_a_majority_as_long_as_it_is_not_given_up() {
-    let copies = |of: [Option<u64>; 3], is_well: bool, given_up: bool| {
-        let (mut seen, mut etcd) = three();
+    let reason_for = |of: [Option<u64>; 3], is_well: bool, given_up: bool| {
+        let (mut state, mut etcd) = three();
         etcd.corrupt = true;
         for (entry, copy) in etcd.list.iter_mut().zip(of) {
             entry.copy = copy;
         }
         etcd.list[1].healthy = Reading::Known(is_well);
-        seen.members[1].given_up = given_up;
-        decided(seen, etcd).1
+        state.members[1].given_up = given_up;
+        decision(state, etcd).1
     };
-    assert_eq!(copies([Some(1), None, Some(2)], false, false), Because::DataDiffers);
-    assert_eq!(copies([Some(1), None, Some(2)], false, true), Because::DataDiffersBlocked);
-    assert_eq!(copies([Some(1), None, Some(2)], true, false), Because::DataDiffersBlocked);
-    assert_eq!(copies([Some(1), Some(3), Some(2)], true, false), Because::DataDiffersBlocked);
-    assert_eq!(copies([Some(1), None, Some(1)], true, false), Because::DataDiffersBlocked);
-    assert_eq!(copies([Some(1), None, Some(1)], false, false), Because::DataDiffers);
+    assert_eq!(reason_for([Some(1), None, Some(2)], false, false), Reason::CorruptMember);
+    assert_eq!(reason_for([Some(1), None, Some(2)], false, true), Reason::CorruptionUnresolved);
+    assert_eq!(reason_for([Some(1), None, Some(2)], true, false), Reason::CorruptionUnresolved);
+    assert_eq!(reason_for([Some(1), Some(3), Some(2)], true, false), Reason::CorruptionUnresolved);
+    assert_eq!(reason_for([Some(1), None, Some(1)], true, false), Reason::CorruptionUnresolved);
+    assert_eq!(reason_for([Some(1), None, Some(1)], false, false), Reason::CorruptMember);
 }
 
 #[test]
 fn a_change_that_nobody_starts_with_is_taken_back_also_where_data_differs() {
-    let (mut seen, mut etcd) = three();
+    let (mut state, mut etcd) = three();
     etcd.corrupt = true;
     for entry in &mut etcd.list {
         entry.copy = Some(1);
     }
-    etcd.list[1] = Registered { healthy: Reading::Known(false), copy: None, ..entry(2, "b") };
-    seen.wanted.way_back = WayBack::Known;
-    seen.members[0].made = Made::Outdated;
-    seen.members[2].made = Made::Outdated;
-    assert_eq!(decided(seen.clone(), etcd.clone()), (Step::Wait, Because::DataDiffers));
-    seen.members[1].fails = true;
-    assert_eq!(decided(seen, etcd), (Step::TakeBack(name("b")), Because::ChangeFails));
+    etcd.list[1] = ListedMember { healthy: Reading::Known(false), copy: None, ..entry(2, "b") };
+    state.wanted.way_back = Rollback::Available;
+    state.members[0].made = TemplateState::Outdated;
+    state.members[2].made = TemplateState::Outdated;
+    assert_eq!(decision(state.clone(), etcd.clone()), (Step::Wait, Reason::CorruptMember));
+    state.members[1].fails = true;
+    assert_eq!(decision(state, etcd), (Step::RollBack(name("b")), Reason::UpdateFailed));
 }
 
 #[test]
 fn while_an_alarm_forbids_it_nobody_is_made_anew_not_even_who_is_down() {
-    let (mut seen, mut etcd) = three();
-    seen.members[1].made = Made::Outdated;
+    let (mut state, mut etcd) = three();
+    state.members[1].made = TemplateState::Outdated;
     etcd.list[1].healthy = Reading::Known(false);
-    let (step, because) = decided(seen.clone(), etcd.clone());
-    assert_eq!((step, because), (Step::Restart(name("b")), Because::Rolling));
+    let (step, reason) = decision(state.clone(), etcd.clone());
+    assert_eq!((step, reason), (Step::RecreatePod(name("b")), Reason::RollingUpdate));
     etcd.alarmed = true;
-    assert_eq!(decided(seen, etcd), (Step::Wait, Because::RollingBlocked));
+    assert_eq!(decision(state, etcd), (Step::Wait, Reason::RollingUpdateBlocked));
 }
 
 #[test]
 fn one_of_few_that_rewrites_its_file_is_no_loss() {
-    let because = |count: usize, occasion: Option<Occasion>| {
-        let (mut seen, _) = three();
-        seen.members.truncate(count);
-        seen.wanted.replicas = count;
+    let reason = |count: usize, occasion: Option<DefragTrigger>| {
+        let (mut state, _) = three();
+        state.members.truncate(count);
+        state.wanted.replicas = count;
         let turns = vec![name("a")];
-        seen.upkeep.rewriting = occasion.map(|_| name("a"));
-        seen.upkeep.round = occasion.map(|occasion| Round { occasion, turns });
-        decide(&seen).because
+        state.upkeep.rewriting = occasion.map(|_| name("a"));
+        state.upkeep.round = occasion.map(|occasion| DefragRun { occasion, turns });
+        decide(&state).reason
     };
-    assert_eq!(because(1, Some(Occasion::Schedule)), Because::Defragmenting);
-    assert_eq!(because(2, Some(Occasion::NoSpace)), Because::NoSpace);
-    assert_eq!(because(1, None), Because::QuorumLost);
-    assert_eq!(because(3, Some(Occasion::Schedule)), Because::QuorumLost, "two more are away");
-    let (mut seen, _) = three();
-    seen.members.truncate(1);
-    seen.upkeep.rewriting = Some(name("a"));
-    seen.upkeep.round = Some(Round { occasion: Occasion::Schedule, turns: vec![name("a")] });
-    seen.members[0].fails = true;
-    assert_eq!(decide(&seen).because, Because::QuorumLost, "it crashes");
+    assert_eq!(reason(1, Some(DefragTrigger::Schedule)), Reason::Defragmenting);
+    assert_eq!(reason(2, Some(DefragTrigger::NoSpace)), Reason::NoSpace);
+    assert_eq!(reason(1, None), Reason::QuorumLost);
+    assert_eq!(reason(3, Some(DefragTrigger::Schedule)), Reason::QuorumLost, "two more are away");
+    let (mut state, _) = three();
+    state.members.truncate(1);
+    state.upkeep.rewriting = Some(name("a"));
+    state.upkeep.round =
+        Some(DefragRun { occasion: DefragTrigger::Schedule, turns: vec![name("a")] });
+    state.members[0].fails = true;
+    assert_eq!(decide(&state).reason, Reason::QuorumLost, "it crashes");
 }
 
 #[test]
 fn files_are_looked_after_also_while_a_password_is_missing() {
-    let (mut seen, mut etcd) = three();
-    etcd.auth = Auth::NoPassword;
-    assert_eq!(decided(seen.clone(), etcd.clone()), (Step::Wait, Because::AuthBlocked));
+    let (mut state, mut etcd) = three();
+    etcd.auth = AuthState::RootPasswordMissing;
+    assert_eq!(decision(state.clone(), etcd.clone()), (Step::Wait, Reason::RootPasswordMissing));
     etcd.list[1].worth = true;
-    seen.upkeep.due = Some(Occasion::Threshold);
-    let (step, because) = decided(seen, etcd);
-    assert_eq!((step, because), (Step::Defragment(name("b")), Because::Defragmenting));
+    state.upkeep.due = Some(DefragTrigger::Threshold);
+    let (step, reason) = decision(state, etcd);
+    assert_eq!((step, reason), (Step::Defragment(name("b")), Reason::Defragmenting));
 }
 
 #[test]
 fn an_operator_that_would_not_be_known_says_why_nobody_is_asked() {
-    let (seen, mut etcd) = three();
-    etcd.auth = Auth::Unnamed;
-    assert_eq!(decided(seen, etcd), (Step::Wait, Because::ChangingAuth));
+    let (state, mut etcd) = three();
+    etcd.auth = AuthState::OperatorNotRecognized;
+    assert_eq!(decision(state, etcd), (Step::Wait, Reason::ConfiguringAuth));
 }

@@ -1,6 +1,5 @@
-//! The two containers of a member's pod: what puts the agent there, and etcd.
-//! Comes in: a blueprint, a member, and what its pod is told. Goes out: containers that the
-//! `restricted` pod security standard admits. May touch: `api`, Kubernetes' own types; pure.
+//! Renders the containers of a member's pod: the init container that installs the agent, and etcd.
+//! Both are admitted by the `restricted` Pod Security Standard.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use k8s_openapi::api::core::v1::{
@@ -8,88 +7,98 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use super::around::{METRICS, PORTS};
-use super::tune::{self, Setting};
-use super::volumes::{AGENT, DATA, MEMORY, install_mounts};
-use super::{Blueprint, NotInThisRelease, Peer};
-use crate::api::told::Told;
-use crate::etcd_cluster::seen::Name;
+use super::options::{self, Flag};
+use super::service::{METRICS, PORTS};
+use super::volumes::{AGENT_DIR, AGENT_STATE_DIR, DATA_DIR, install_mounts};
+use super::{Blueprint, Peer, RenderError};
+use crate::api::start_mode::StartMode;
+use crate::etcd_cluster::state::MemberName;
 
-/// Where the official image has it.
+/// The path of etcd in the official image.
 const ETCD: &str = "/usr/local/bin/etcd";
-const SAID_LAST: &str = "FallbackToLogsOnError";
-/// Whether etcd has come so far that it can read what it has.
-const STARTED: &str = "/livez";
-/// Whether the process answers at all. A member that rewrites its file reads nothing until it is done, which takes minutes for a
-/// large one; whoever killed it then would only make it begin anew. One that never reads again is seen by the operator.
-const LIVE: &str = "/livez?exclude=serializable_read";
-/// All that this member can answer for by itself. Whether the members agree is not its to say: nobody
-/// would be ready while they do not, and those who wait for them could not even ask.
-const READY: &str = "/readyz?exclude=linearizable_read";
+const TERMINATION_MESSAGE: &str = "FallbackToLogsOnError";
+/// Succeeds once etcd can read its data.
+const STARTUP_PATH: &str = "/livez";
+/// Whether the process responds at all. A member that is defragmented serves no reads until it is done,
+/// which takes minutes for a large file; a restart would only start that again. The operator detects a
+/// member that never serves reads again.
+const LIVENESS_PATH: &str = "/livez?exclude=serializable_read";
+/// All checks that concern this member alone. Without quorum no member passes a linearizable read: no
+/// endpoint would be ready, and clients that wait for quorum could not even connect.
+const READINESS_PATH: &str = "/readyz?exclude=linearizable_read";
 
-/// How often and how long something is asked.
-struct Patience {
-    every: i32,
+/// Period, timeout and failure threshold of a probe; times in seconds.
+struct ProbeTiming {
+    period: i32,
     timeout: i32,
     failures: i32,
 }
 
-/// Often, to see it soon; and a quarter of an hour, because a large log takes its time.
-const START: Patience = Patience { every: 1, timeout: 5, failures: 900 };
-/// A start costs more than a slow disk: it must be silent for a minute.
-const STAY: Patience = Patience { every: 10, timeout: 10, failures: 6 };
-const SERVE: Patience = Patience { every: 2, timeout: 5, failures: 3 };
+/// Frequent, to notice the start early; and for a quarter of an hour, because a large log takes long.
+const STARTUP: ProbeTiming = ProbeTiming { period: 1, timeout: 5, failures: 900 };
+/// A restart costs more than a slow disk: the member must be unresponsive for a minute.
+const LIVENESS: ProbeTiming = ProbeTiming { period: 10, timeout: 10, failures: 6 };
+const READINESS: ProbeTiming = ProbeTiming { period: 2, timeout: 5, failures: 3 };
 
 impl Blueprint<'_> {
-    /// Puts this very program where etcd's container finds it.
-    pub(super) fn install(&self) -> Container {
+    /// The init container that copies this binary to where etcd's container finds it.
+    pub(super) fn install_container(&self) -> Container {
         Container {
             name: "agent".to_owned(),
             image: Some(self.agent_image.to_owned()),
             image_pull_policy: self.agent_pull_policy.map(str::to_owned),
-            args: Some(words(&["agent", "install", "--to", AGENT])),
-            // What etcd is given: more would be held for the whole life of the pod, and less would keep it
-            // from being `Guaranteed`.
+            args: Some(strings(&["agent", "install", "--to", AGENT_DIR])),
+            // The resources of etcd: more would be reserved as long as the pod lives, and less would keep the
+            // pod from the QoS class `Guaranteed`.
             resources: Some(self.spec.pods.resources.clone()),
             volume_mounts: Some(install_mounts()),
-            security_context: Some(confined()),
-            termination_message_policy: Some(SAID_LAST.to_owned()),
+            security_context: Some(restricted_context()),
+            termination_message_policy: Some(TERMINATION_MESSAGE.to_owned()),
             ..Container::default()
         }
     }
 
-    /// etcd, by way of the agent.
-    pub(super) fn etcd(
+    /// etcd, started by the agent.
+    pub(super) fn etcd_container(
         &self,
-        member: &Name,
-        told: Told,
+        member: &MemberName,
+        told: StartMode,
         peers: &[Peer],
-    ) -> Result<Container, NotInThisRelease> {
+    ) -> Result<Container, RenderError> {
         let image = &self.spec.image;
-        let agent = format!("{AGENT}/quorate");
-        let start = ["--told", told.as_str(), "--data", DATA, "--pod", MEMORY, "--", ETCD];
+        let agent = format!("{AGENT_DIR}/quorate");
+        let start = [
+            "--start-mode",
+            told.as_str(),
+            "--data",
+            DATA_DIR,
+            "--pod",
+            AGENT_STATE_DIR,
+            "--",
+            ETCD,
+        ];
         Ok(Container {
             name: "etcd".to_owned(),
             image: Some(format!("{}:v{}", image.repository, self.spec.version)),
             image_pull_policy: image.policy.map(|policy| policy.as_str().to_owned()),
-            command: Some(words(&[&[agent.as_str(), "agent", "start"][..], &start].concat())),
+            command: Some(strings(&[&[agent.as_str(), "agent", "start"][..], &start].concat())),
             args: Some(self.flags(member, peers)?),
-            env: Some(tune::variables(self.spec).into_iter().map(variable).collect()),
+            env: Some(options::go_env(self.spec).into_iter().map(env_var).collect()),
             ports: Some(PORTS.map(|(name, number)| port(name, number)).to_vec()),
             resources: Some(self.spec.pods.resources.clone()),
             volume_mounts: Some(self.mounts()),
-            startup_probe: Some(probe(STARTED, &START)),
-            liveness_probe: Some(probe(LIVE, &STAY)),
-            readiness_probe: Some(probe(READY, &SERVE)),
-            security_context: Some(confined()),
-            // What the agent says when it refuses is what a person sees at the pod.
-            termination_message_policy: Some(SAID_LAST.to_owned()),
+            startup_probe: Some(probe(STARTUP_PATH, &STARTUP)),
+            liveness_probe: Some(probe(LIVENESS_PATH, &LIVENESS)),
+            readiness_probe: Some(probe(READINESS_PATH, &READINESS)),
+            security_context: Some(restricted_context()),
+            // If the agent does not start etcd, its last log lines become the pod's termination message.
+            termination_message_policy: Some(TERMINATION_MESSAGE.to_owned()),
             ..Container::default()
         })
     }
 }
 
-fn confined() -> SecurityContext {
+fn restricted_context() -> SecurityContext {
     SecurityContext {
         allow_privilege_escalation: Some(false),
         read_only_root_filesystem: Some(true),
@@ -102,9 +111,9 @@ fn confined() -> SecurityContext {
     }
 }
 
-fn variable(setting: Setting) -> EnvVar {
-    let Setting { option, value, why: _ } = setting;
-    EnvVar { name: option.to_owned(), value: Some(value), value_from: None }
+fn env_var(flag: Flag) -> EnvVar {
+    let Flag { name, value, reason: _ } = flag;
+    EnvVar { name: name.to_owned(), value: Some(value), value_from: None }
 }
 
 fn port(name: &str, number: u16) -> ContainerPort {
@@ -116,21 +125,21 @@ fn port(name: &str, number: u16) -> ContainerPort {
     }
 }
 
-fn probe(path: &str, patience: &Patience) -> Probe {
-    let Patience { every, timeout, failures } = *patience;
+fn probe(path: &str, timing: &ProbeTiming) -> Probe {
+    let ProbeTiming { period, timeout, failures } = *timing;
     Probe {
         http_get: Some(HTTPGetAction {
             path: Some(path.to_owned()),
             port: IntOrString::String(METRICS.to_owned()),
             ..HTTPGetAction::default()
         }),
-        period_seconds: Some(every),
+        period_seconds: Some(period),
         timeout_seconds: Some(timeout),
         failure_threshold: Some(failures),
         ..Probe::default()
     }
 }
 
-fn words(all: &[&str]) -> Vec<String> {
-    all.iter().map(|word| (*word).to_owned()).collect()
+fn strings(all: &[&str]) -> Vec<String> {
+    all.iter().map(|it| (*it).to_owned()).collect()
 }

@@ -1,120 +1,118 @@
-//! The flags of etcd for one member.
-//! Comes in: a blueprint, a member, and who the members are. Goes out: flags, but for how it starts,
-//! which the agent adds. May touch: `api`; pure.
+//! Renders the etcd flags of one member, except `--initial-cluster-state`, which the agent adds.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use super::metadata::scheme;
-use super::tune::{self, Setting};
-use super::volumes::{DATA, TLS};
-use super::{Blueprint, NotInThisRelease};
+use super::options::{self, Flag};
+use super::volumes::{DATA_DIR, TLS_DIR};
+use super::{Blueprint, RenderError};
 use crate::api::names;
-use crate::etcd_cluster::doors::Scheme;
-use crate::etcd_cluster::identity::keys;
-use crate::etcd_cluster::seen::Name;
+use crate::etcd_cluster::state::MemberName;
+use crate::etcd_cluster::tls::secret_keys;
+use crate::etcd_cluster::transport::Scheme;
 
 /// A member, and its peer URL.
-pub(crate) type Peer = (Name, String);
+pub(crate) type Peer = (MemberName, String);
 
 impl Blueprint<'_> {
-    /// The flags of a member. `peers` are all members that etcd lists, or those who found the cluster;
-    /// whether it is one of them itself makes no difference.
+    /// The flags of a member. `peers` are all members that etcd lists, or the initial members; whether
+    /// the member itself is among them makes no difference.
     pub(crate) fn flags(
         &self,
-        member: &Name,
+        member: &MemberName,
         peers: &[Peer],
-    ) -> Result<Vec<String>, NotInThisRelease> {
+    ) -> Result<Vec<String>, RenderError> {
         let Self {
             name,
             namespace,
             uid,
             spec,
-            found,
-            doors: _,
-            named: _,
+            measured,
+            transport: _,
+            requires_cluster_name: _,
             agent_image: _,
             agent_pull_policy: _,
         } = *self;
-        // etcd listens on every address of both families if it is told to on all of one.
-        let listen = |scheme: Scheme, port: u16| format!("{}://0.0.0.0:{port}", scheme.word());
-        // etcd tells those who come to one port in both ways apart.
+        // On 0.0.0.0 etcd listens on all addresses of both IP families.
+        let listen = |scheme: Scheme, port: u16| format!("{}://0.0.0.0:{port}", scheme.as_str());
+        // etcd serves both schemes on one port.
         let clients = |url: &dyn Fn(Scheme) -> String| {
-            self.clients().schemes().map(url).collect::<Vec<_>>().join(",")
+            self.client_listeners().schemes().map(url).collect::<Vec<_>>().join(",")
         };
         let mut flags = vec![
             flag("name", member),
-            flag("data-dir", DATA),
+            flag("data-dir", DATA_DIR),
             flag("listen-client-urls", &clients(&|it| listen(it, names::ETCD_CLIENT_PORT))),
-            flag("advertise-client-urls", &clients(&|it| self.client_url_by(it, member))),
+            flag("advertise-client-urls", &clients(&|it| self.client_url_with(it, member))),
             flag("listen-peer-urls", &listen(self.peer_scheme(member), names::ETCD_PEER_PORT)),
             flag("initial-advertise-peer-urls", &self.peer_url(member)),
             flag("initial-cluster", &self.initial_cluster(member, peers)),
-            // Another cluster of the same name must not be taken for this one.
+            // A previous cluster with the same name must not be mistaken for this one.
             flag("initial-cluster-token", &format!("{namespace}-{name}-{uid}")),
-            // In the clear, for probes: the kubelet has no certificate. Nothing of the data is there.
+            // Plaintext, for probes: the kubelet has no certificate. This port serves no data.
             flag("listen-metrics-urls", &listen(Scheme::Http, names::ETCD_METRICS_PORT)),
             flag("strict-reconfig-check", &true),
             flag("logger", "zap"),
         ];
-        flags.extend(self.protected());
-        let settings = tune::settings(spec, found)?.into_iter();
-        flags.extend(settings.map(|Setting { option, value, why: _ }| flag(option, &value)));
+        flags.extend(self.tls_flags());
+        let options = options::option_flags(spec, measured)?.into_iter();
+        flags.extend(options.map(|Flag { name, value, reason: _ }| flag(name, &value)));
         Ok(flags)
     }
 
-    fn initial_cluster(&self, member: &Name, peers: &[Peer]) -> String {
+    fn initial_cluster(&self, member: &MemberName, peers: &[Peer]) -> String {
         let own = (member.clone(), self.peer_url(member));
         let others = peers.iter().filter(|(name, _)| name != member);
         let mut all: Vec<&Peer> = others.chain([&own]).collect();
-        // The same members make the same pod, in whatever order they were listed.
+        // The same members give the same pod, in whatever order etcd lists them.
         all.sort();
-        let words: Vec<String> = all.iter().map(|(name, url)| format!("{name}={url}")).collect();
-        words.join(",")
+        let entries: Vec<String> = all.iter().map(|(name, url)| format!("{name}={url}")).collect();
+        entries.join(",")
     }
 
-    fn protected(&self) -> Vec<String> {
-        let file = |key: &str| format!("{TLS}/{key}");
+    fn tls_flags(&self) -> Vec<String> {
+        let file = |key: &str| format!("{TLS_DIR}/{key}");
         let mut flags = Vec::new();
-        let (client, peer) = (self.needs_server_keys(), self.needs_peer_keys());
+        let (client, peer) = (self.needs_server_certs(), self.needs_peer_certs());
         if client {
             flags.extend([
-                flag("cert-file", &file(keys::SERVER.certificate)),
-                flag("key-file", &file(keys::SERVER.key)),
+                flag("cert-file", &file(secret_keys::SERVER.certificate)),
+                flag("key-file", &file(secret_keys::SERVER.key)),
                 flag("client-cert-auth", &true),
-                flag("trusted-ca-file", &file(keys::CLIENT_CA)),
+                flag("trusted-ca-file", &file(secret_keys::CLIENT_CA)),
             ]);
         }
         if peer {
             flags.extend([
-                flag("peer-cert-file", &file(keys::PEER.certificate)),
-                flag("peer-key-file", &file(keys::PEER.key)),
+                flag("peer-cert-file", &file(secret_keys::PEER.certificate)),
+                flag("peer-key-file", &file(secret_keys::PEER.key)),
                 flag("peer-client-cert-auth", &true),
-                flag("peer-trusted-ca-file", &file(keys::PEER_CA)),
-                // Who has a certificate of this authority is a member: nobody else is given one. etcd would
-                // also look its name up, and names lag seconds behind a pod that has just come.
-                flag(tune::trusts_its_authority(self.spec.version.minor()), &true),
+                flag("peer-trusted-ca-file", &file(secret_keys::PEER_CA)),
+                // Only members have a certificate of this CA. etcd would also resolve the names in it, and DNS
+                // lags seconds behind a pod that has just started.
+                flag(options::skip_san_flag(self.spec.version.minor()), &true),
             ]);
         }
-        if peer && self.named {
-            // Others are given certificates of somebody else's authority, too: only who shows the cluster's name is a member.
+        if peer && self.requires_cluster_name {
+            // An external CA issues certificates to other parties, too: only members have the cluster's name.
             let host = names::member_host(self.name, self.namespace);
             flags.push(flag("peer-cert-allowed-hostname", &host));
         }
         if client || peer {
-            // As etcd does by itself, but said: 1.3 alone would lock out clients that are still in use.
+            // etcd's default, made explicit: TLS 1.3 alone would lock out clients that are still in use.
             flags.push(flag("tls-min-version", "TLS1.2"));
         }
         flags
     }
 
-    /// Whether any client calls in a way that needs a certificate.
-    pub(super) fn needs_server_keys(&self) -> bool {
-        self.clients().takes(Scheme::Https)
+    /// Whether members accept TLS from clients.
+    pub(super) fn needs_server_certs(&self) -> bool {
+        self.client_listeners().accepts(Scheme::Https)
     }
 
-    /// Whether any member calls another, or is called, in a way that needs a certificate.
-    pub(super) fn needs_peer_keys(&self) -> bool {
-        let wanted = scheme(&self.spec.peer_tls) == Scheme::Https;
-        self.doors.map_or(wanted, |it| it.keys)
+    /// Whether any peer connection of the member may use TLS.
+    pub(super) fn needs_peer_certs(&self) -> bool {
+        let desired = scheme(&self.spec.peer_tls) == Scheme::Https;
+        self.transport.map_or(desired, |it| it.peer_certs)
     }
 }
 

@@ -1,6 +1,5 @@
-//! What all objects of a cluster have in common: names, labels, owners, and where members are.
-//! Comes in: a blueprint. Goes out: metadata and URLs. May touch: `api`, Kubernetes' own types; pure.
-//! Under `Disconnect` nothing has the EtcdCluster as its owner, so that everything runs on without it.
+//! What all objects of a cluster share: names, labels, owner references, and the URLs of members.
+//! Under `Disconnect` no object is owned by the EtcdCluster, so that members keep running without it.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::collections::BTreeMap;
@@ -9,42 +8,42 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use kube::Resource;
 
 use super::Blueprint;
-use crate::api::etcd_cluster::checked::Certificates;
 use crate::api::etcd_cluster::v1::{DeletionPolicy, EtcdCluster};
+use crate::api::etcd_cluster::validated::Certificates;
 use crate::api::etcd_member::EtcdMember;
 use crate::api::names;
-use crate::etcd_cluster::doors::{Open, Scheme};
-use crate::etcd_cluster::seen::Name;
+use crate::etcd_cluster::state::MemberName;
+use crate::etcd_cluster::transport::{ClientListeners, Scheme};
 
-/// What etcd is called in labels.
+/// The application name in labels.
 const ETCD: &str = "etcd";
 
 impl Blueprint<'_> {
-    /// The labels of everything of the cluster.
+    /// The labels of every object of the cluster.
     pub(crate) fn labels(&self) -> BTreeMap<String, String> {
-        owned(&[
+        string_map(&[
             (names::NAME_LABEL, ETCD),
             (names::INSTANCE_LABEL, self.name),
             (names::COMPONENT_LABEL, "member"),
             (names::PART_OF_LABEL, self.name),
             (names::MANAGED_BY_LABEL, names::OPERATOR),
             (names::CLUSTER_LABEL, self.name),
-            // Another cluster of this name may have been here, and its things may not be gone yet.
+            // Objects of a previous cluster with this name may still exist.
             (names::CLUSTER_UID_LABEL, self.uid),
-            // What dashboards and scripts for etcd have been looking for since the first operator.
+            // Dashboards and scripts for etcd select by these since the first operator.
             ("app", ETCD),
             ("etcd_cluster", self.name),
         ])
     }
 
-    /// The labels of everything of a member.
-    pub(crate) fn member_labels(&self, member: &Name) -> BTreeMap<String, String> {
+    /// The labels of every object of a member.
+    pub(crate) fn member_labels(&self, member: &MemberName) -> BTreeMap<String, String> {
         let mut labels = self.labels();
         labels.insert(names::MEMBER_LABEL.to_owned(), member.to_string());
         labels
     }
 
-    /// Who owns what the cluster has; nobody if it shall run on.
+    /// The owner of the cluster's objects; none under `Disconnect`.
     pub(crate) fn owner(&self) -> Option<OwnerReference> {
         let owned = match self.spec.deletion {
             DeletionPolicy::Retain
@@ -55,7 +54,7 @@ impl Blueprint<'_> {
         owned.then(|| reference::<EtcdCluster>(self.name, self.uid))
     }
 
-    /// The metadata of something of the cluster.
+    /// The metadata of an object of the cluster.
     pub(crate) fn metadata(&self, name: impl Into<String>) -> ObjectMeta {
         ObjectMeta {
             name: Some(name.into()),
@@ -66,11 +65,11 @@ impl Blueprint<'_> {
         }
     }
 
-    /// The metadata of something of a member, which goes with its EtcdMember.
+    /// The metadata of an object of a member, which is garbage collected with its EtcdMember.
     pub(crate) fn member_metadata(
         &self,
         name: impl Into<String>,
-        member: &Name,
+        member: &MemberName,
         member_uid: &str,
     ) -> ObjectMeta {
         ObjectMeta {
@@ -80,49 +79,54 @@ impl Blueprint<'_> {
         }
     }
 
-    /// Where the other members reach one now.
-    pub(crate) fn peer_url(&self, member: &Name) -> String {
-        self.peer_url_by(self.peer_scheme(member), member)
+    /// The current peer URL of a member.
+    pub(crate) fn peer_url(&self, member: &MemberName) -> String {
+        self.peer_url_with(self.peer_scheme(member), member)
     }
 
-    /// Where the other members reach one that they call so.
-    pub(crate) fn peer_url_by(&self, scheme: Scheme, member: &Name) -> String {
+    /// The peer URL of a member with this scheme.
+    pub(crate) fn peer_url_with(&self, scheme: Scheme, member: &MemberName) -> String {
         self.url(scheme, member, names::ETCD_PEER_PORT)
     }
 
-    /// How the other members call one.
-    pub(crate) fn peer_scheme(&self, member: &Name) -> Scheme {
-        let of = |doors: &super::Doors| doors.peers.get(member).copied().unwrap_or(doors.newcomer);
-        self.doors.map_or_else(|| scheme(&self.spec.peer_tls), of)
+    /// The current peer URL scheme of a member.
+    pub(crate) fn peer_scheme(&self, member: &MemberName) -> Scheme {
+        let current = |doors: &super::Transport| {
+            doors.peer_schemes.get(member).copied().unwrap_or(doors.new_member_scheme)
+        };
+        self.transport.map_or_else(|| scheme(&self.spec.peer_tls), current)
     }
 
-    /// Where clients are told that they reach one.
-    pub(crate) fn client_url(&self, member: &Name) -> String {
-        self.client_url_by(self.told(), member)
+    /// The client URL of a member, as it is advertised.
+    pub(crate) fn client_url(&self, member: &MemberName) -> String {
+        self.client_url_with(self.advertised_scheme(), member)
     }
 
-    /// Where clients reach one that they call so.
-    pub(super) fn client_url_by(&self, scheme: Scheme, member: &Name) -> String {
+    /// The client URL of a member with this scheme.
+    pub(super) fn client_url_with(&self, scheme: Scheme, member: &MemberName) -> String {
         self.url(scheme, member, names::ETCD_CLIENT_PORT)
     }
 
-    /// How clients are told to call.
-    pub(crate) fn told(&self) -> Scheme {
-        self.doors.map_or_else(|| scheme(&self.spec.client_tls), |it| it.told)
+    /// The scheme that is advertised to clients.
+    pub(crate) fn advertised_scheme(&self) -> Scheme {
+        self.transport.map_or_else(|| scheme(&self.spec.client_tls), |it| it.advertised)
     }
 
-    /// Whom members take as clients.
-    pub(crate) fn clients(&self) -> Open {
-        self.doors.map_or_else(|| Open::Only(scheme(&self.spec.client_tls)), |it| it.clients)
+    /// The schemes that members accept from clients.
+    pub(crate) fn client_listeners(&self) -> ClientListeners {
+        self.transport.map_or_else(
+            || ClientListeners::Only(scheme(&self.spec.client_tls)),
+            |it| it.client_listeners,
+        )
     }
 
-    fn url(&self, scheme: Scheme, member: &Name, port: u16) -> String {
+    fn url(&self, scheme: Scheme, member: &MemberName, port: u16) -> String {
         let host = names::member_host(&member.0, self.namespace);
-        format!("{}://{host}:{port}", scheme.word())
+        format!("{}://{host}:{port}", scheme.as_str())
     }
 }
 
-/// How a side is called.
+/// The scheme that a TLS setting of the spec means.
 pub(crate) const fn scheme(side: &Certificates) -> Scheme {
     match side {
         Certificates::Disabled => Scheme::Http,
@@ -139,12 +143,12 @@ fn reference<K: Resource<DynamicType = ()>>(name: &str, uid: &str) -> OwnerRefer
         name: name.to_owned(),
         uid: uid.to_owned(),
         controller: Some(true),
-        // Nobody waits for it, and it would need one more right where that is guarded.
+        // Nothing waits for it, and setting it needs one more permission on some clusters.
         block_owner_deletion: None,
     }
 }
 
-/// A map of owned text from a list of pairs.
-pub(crate) fn owned(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+/// A map of owned strings from a list of pairs.
+pub(crate) fn string_map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
 }

@@ -1,6 +1,4 @@
-//! The pod of a member.
-//! Comes in: a blueprint, a member, what its pod is told, and who the members are. Goes out: a Pod that
-//! the `restricted` pod security standard admits. May touch: `api`, Kubernetes' own types; pure.
+//! Renders the pod of a member, which the `restricted` Pod Security Standard admits.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use k8s_openapi::api::core::v1::{
@@ -8,25 +6,25 @@ use k8s_openapi::api::core::v1::{
 };
 use kube::api::ObjectMeta;
 
-use super::{Blueprint, NotInThisRelease, Peer};
+use super::{Blueprint, Peer, RenderError};
 use crate::api::names;
-use crate::api::told::Told;
-use crate::etcd_cluster::seen::Name;
+use crate::api::start_mode::StartMode;
+use crate::etcd_cluster::state::MemberName;
 
-/// Nobody in particular, and not root: the image names no user.
+/// Any user but root: the image sets none.
 const USER: i64 = 65532;
-/// etcd ends in a second or two, and lets another lead before.
+/// etcd stops in a second or two, after it has transferred the leadership.
 const GRACE_SECONDS: i64 = 30;
 
 impl Blueprint<'_> {
     /// The pod of a member.
     pub(crate) fn pod(
         &self,
-        member: &Name,
-        told: Told,
+        member: &MemberName,
+        told: StartMode,
         peers: &[Peer],
         member_uid: &str,
-    ) -> Result<Pod, NotInThisRelease> {
+    ) -> Result<Pod, RenderError> {
         let pods = &self.spec.pods;
         let secrets = self.spec.image.secrets.iter();
         let secrets: Vec<_> =
@@ -35,15 +33,15 @@ impl Blueprint<'_> {
             hostname: Some(member.to_string()),
             subdomain: Some(self.name.to_owned()),
             restart_policy: Some("Always".to_owned()),
-            scheduling_gates: gates(told),
+            scheduling_gates: scheduling_gates(told),
             automount_service_account_token: Some(false),
-            // A Service of the user's called `etcd` would become variables that look like its settings.
+            // A user's Service named `etcd` would become environment variables that etcd reads as flags.
             enable_service_links: Some(false),
             termination_grace_period_seconds: Some(GRACE_SECONDS),
-            security_context: Some(unprivileged()),
+            security_context: Some(pod_security_context()),
             image_pull_secrets: (!secrets.is_empty()).then_some(secrets),
-            init_containers: Some(vec![self.install()]),
-            containers: vec![self.etcd(member, told, peers)?],
+            init_containers: Some(vec![self.install_container()]),
+            containers: vec![self.etcd_container(member, told, peers)?],
             volumes: Some(self.volumes(member)),
             affinity: Some(self.affinity()),
             topology_spread_constraints: self.spread(),
@@ -54,11 +52,11 @@ impl Blueprint<'_> {
         Ok(Pod { metadata: self.pod_metadata(member, member_uid), spec: Some(spec), status: None })
     }
 
-    fn pod_metadata(&self, member: &Name, member_uid: &str) -> ObjectMeta {
+    fn pod_metadata(&self, member: &MemberName, member_uid: &str) -> ObjectMeta {
         let metadata = self.member_metadata(member.0.as_str(), member, member_uid);
         let pods = &self.spec.pods;
         let mut labels = pods.labels.clone();
-        // A pod is told to be a voter's by nobody but the operator, once it is.
+        // Only the operator labels a pod as a voter, and only after the member was promoted.
         labels.remove(names::ROLE_LABEL);
         labels.extend(metadata.labels.unwrap_or_default());
         ObjectMeta {
@@ -69,22 +67,22 @@ impl Blueprint<'_> {
     }
 }
 
-/// A pod that may found or join waits until it was written down that there is one.
-fn gates(told: Told) -> Option<Vec<PodSchedulingGate>> {
-    let waits = match told {
-        Told::Found | Told::Join => true,
-        Told::Return => false,
+/// A pod that may bootstrap or join is gated until it is recorded that the member may start.
+fn scheduling_gates(told: StartMode) -> Option<Vec<PodSchedulingGate>> {
+    let is_gated = match told {
+        StartMode::Bootstrap | StartMode::Join => true,
+        StartMode::Rejoin => false,
     };
-    waits.then(|| vec![PodSchedulingGate { name: names::SCHEDULING_GATE.to_owned() }])
+    is_gated.then(|| vec![PodSchedulingGate { name: names::SCHEDULING_GATE.to_owned() }])
 }
 
-fn unprivileged() -> PodSecurityContext {
+fn pod_security_context() -> PodSecurityContext {
     PodSecurityContext {
         run_as_non_root: Some(true),
         run_as_user: Some(USER),
         run_as_group: Some(USER),
         fs_group: Some(USER),
-        // Only a fresh volume is gone through file by file: a large one would take minutes each time.
+        // Change the group of files on a new volume only: on a large one it would take minutes each time.
         fs_group_change_policy: Some("OnRootMismatch".to_owned()),
         seccomp_profile: Some(SeccompProfile {
             type_: "RuntimeDefault".to_owned(),

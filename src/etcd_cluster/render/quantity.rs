@@ -1,12 +1,10 @@
-//! Amounts of resources as Kubernetes writes them: `500m`, `2`, `1Gi`, `1e3`.
-//! Comes in: a quantity that passed the API's pattern. Goes out: thousandths of its unit; and back from bytes.
-//! May touch: Kubernetes' own types; pure. What cannot be counted is none, and then nothing follows
-//! from it.
+//! Parses Kubernetes quantities (`500m`, `2`, `1Gi`, `1e3`) and formats bytes as one.
+//! A quantity that cannot be parsed or overflows is `None`, and no option is derived from it.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-/// What a suffix multiplies by: a power of 1024, or a power of ten.
+/// The factor of a suffix: a power of 1024, or a power of ten.
 enum Unit {
     Binary(u32),
     Decimal(i32),
@@ -25,35 +23,35 @@ const DECIMAL: [(&str, i32); 10] = [
     ("P", 15),
     ("E", 18),
 ];
-const THOUSANDTHS: i32 = 3;
+const MILLI_DIGITS: i32 = 3;
 
-/// How many thousandths it is. A part of one counts as a whole one.
-pub(super) fn thousandths(quantity: &Quantity) -> Option<u128> {
+/// The quantity in thousandths of its unit, rounded up.
+pub(super) fn milli_units(quantity: &Quantity) -> Option<u128> {
     let text = quantity.0.trim();
     let end = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.');
     let (number, suffix) = text.split_at(end.unwrap_or(text.len()));
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let digits: u128 = format!("{whole}{fraction}").parse().ok()?;
-    let shift = THOUSANDTHS.checked_sub(i32::try_from(fraction.len()).ok()?)?;
+    let shift = MILLI_DIGITS.checked_sub(i32::try_from(fraction.len()).ok()?)?;
     match unit(suffix)? {
         Unit::Binary(power) => scaled(digits.checked_mul(1024_u128.checked_pow(power)?)?, shift),
         Unit::Decimal(power) => scaled(digits, shift.checked_add(power)?),
     }
 }
 
-/// So many bytes, in the largest unit that they are a whole number of.
-pub(super) fn of_bytes(bytes: u64) -> Quantity {
+/// Bytes in the largest binary unit that divides them.
+pub(super) fn from_bytes(bytes: u64) -> Quantity {
     let (mut number, mut suffix) = (bytes, "");
     for larger in BINARY {
-        let Some(parts) =
+        let Some(units) =
             number.checked_div(1024).filter(|it| it.checked_mul(1024) == Some(number))
         else {
             break;
         };
-        if parts == 0 {
+        if units == 0 {
             break;
         }
-        (number, suffix) = (parts, larger);
+        (number, suffix) = (units, larger);
     }
     Quantity(format!("{number}{suffix}"))
 }
@@ -78,11 +76,11 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Option<u128> {
-        thousandths(&Quantity(text.to_owned()))
+        milli_units(&Quantity(text.to_owned()))
     }
 
     #[test]
-    fn every_way_to_write_an_amount_is_understood() {
+    fn every_quantity_format_is_parsed() {
         for (text, expected) in [
             ("2", 2_000),
             ("500m", 500),
@@ -103,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_written_as_people_write_them() {
+    fn bytes_use_the_largest_whole_unit() {
         for (bytes, expected) in [
             (0, "0"),
             (1, "1"),
@@ -114,14 +112,14 @@ mod tests {
             (1_000_000, "1000000"),
             (u64::MAX, "18446744073709551615"),
         ] {
-            let written = of_bytes(bytes);
+            let written = from_bytes(bytes);
             assert_eq!(written.0, expected);
-            assert_eq!(thousandths(&written), Some(u128::from(bytes) * 1000));
+            assert_eq!(milli_units(&written), Some(u128::from(bytes) * 1000));
         }
     }
 
     #[test]
-    fn what_cannot_be_counted_is_none() {
+    fn invalid_quantities_are_none() {
         for text in ["", "m", "1x", "-1", "1e99", "999999999999999999999999999999999Ei"] {
             assert_eq!(read(text), None, "{text}");
         }

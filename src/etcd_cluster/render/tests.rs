@@ -1,25 +1,25 @@
-//! What the rendered objects promise, one sentence each.
+//! Tests of the rendered objects.
 
 mod flags;
 mod pod;
 
 use super::*;
-use crate::api::checked::Readable;
 use crate::api::etcd_member::Intent;
 use crate::api::names;
-use crate::etcd_cluster::pace::Pace;
-use crate::etcd_cluster::seen::Name;
+use crate::api::validated::FromObject;
+use crate::etcd_cluster::heartbeat::HeartbeatProfile;
+use crate::etcd_cluster::state::MemberName;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::{Value, json};
 
 pub(crate) const UID: &str = "8d3f4c7e-0000-4000-8000-000000000001";
 
-/// A cluster of which only this was said, beside its version.
-pub(crate) fn cluster(mut said: Value) -> EtcdCluster {
-    if said.get("version").is_none() {
-        said["version"] = json!("3.6.16");
+/// A validated cluster with this spec; the version has a default.
+pub(crate) fn cluster(mut spec: Value) -> EtcdCluster {
+    if spec.get("version").is_none() {
+        spec["version"] = json!("3.6.16");
     }
-    EtcdCluster::read(&json!({"spec": said})).unwrap()
+    EtcdCluster::read(&json!({"spec": spec})).unwrap()
 }
 
 pub(crate) const fn blueprint(spec: &EtcdCluster) -> Blueprint<'_> {
@@ -28,29 +28,29 @@ pub(crate) const fn blueprint(spec: &EtcdCluster) -> Blueprint<'_> {
         namespace: "space",
         uid: UID,
         spec,
-        doors: None,
-        named: false,
+        transport: None,
+        requires_cluster_name: false,
         agent_image: "quorate/quorate:v1",
-        found: Found { pace: Pace::OWN, disk: None },
+        measured: Measured { heartbeat: HeartbeatProfile::ETCD_DEFAULT, smallest_volume: None },
         agent_pull_policy: Some("IfNotPresent"),
     }
 }
 
-pub(crate) fn name(text: &str) -> Name {
-    Name(text.to_owned())
+pub(crate) fn name(text: &str) -> MemberName {
+    MemberName(text.to_owned())
 }
 
 fn with_policy(policy: &str) -> EtcdCluster {
     cluster(json!({"deletionPolicy": policy}))
 }
 
-fn least(replicas: u8, voters: usize) -> IntOrString {
+fn min_available(replicas: u8, voters: usize) -> IntOrString {
     let spec = cluster(json!({"replicas": replicas}));
-    blueprint(&spec).budget(voters).spec.unwrap().min_available.unwrap()
+    blueprint(&spec).pdb(voters).spec.unwrap().min_available.unwrap()
 }
 
 #[test]
-fn what_the_cluster_has_goes_with_it_unless_it_is_disconnected() {
+fn objects_are_owned_by_the_cluster_unless_disconnected() {
     for policy in ["Retain", "Delete", "SnapshotThenDelete"] {
         let spec = with_policy(policy);
         let owner = blueprint(&spec).owner().unwrap();
@@ -63,8 +63,8 @@ fn what_the_cluster_has_goes_with_it_unless_it_is_disconnected() {
     let all = [
         blueprint.members_service().metadata,
         blueprint.client_service().metadata,
-        blueprint.budget(3).metadata,
-        blueprint.volume(&name("main-a")).unwrap().metadata,
+        blueprint.pdb(3).metadata,
+        blueprint.pvc(&name("main-a")).unwrap().metadata,
         blueprint.member(&name("main-a"), Intent::Join, false).metadata,
     ];
     for metadata in all {
@@ -73,12 +73,12 @@ fn what_the_cluster_has_goes_with_it_unless_it_is_disconnected() {
 }
 
 #[test]
-fn a_volume_has_an_owner_only_if_the_user_wants_it_deleted() {
+fn pvc_has_an_owner_only_with_deletion_policy_delete() {
     for (policy, owned) in
         [("Retain", false), ("Delete", true), ("SnapshotThenDelete", false), ("Disconnect", false)]
     {
         let spec = with_policy(policy);
-        let volume = blueprint(&spec).volume(&name("main-a")).unwrap();
+        let volume = blueprint(&spec).pvc(&name("main-a")).unwrap();
         assert_eq!(volume.metadata.owner_references.is_some(), owned, "{policy}");
         let labels = volume.metadata.labels.unwrap();
         assert_eq!(labels[names::CLUSTER_UID_LABEL], UID);
@@ -87,9 +87,9 @@ fn a_volume_has_an_owner_only_if_the_user_wants_it_deleted() {
 }
 
 #[test]
-fn a_volume_is_as_large_as_was_said_to_the_byte() {
+fn pvc_requests_exactly_the_size_of_the_spec() {
     let spec = cluster(json!({"storage": {"size": "1.5Gi", "className": "fast"}}));
-    let volume = blueprint(&spec).volume(&name("main-a")).unwrap();
+    let volume = blueprint(&spec).pvc(&name("main-a")).unwrap();
     let claim = volume.spec.unwrap();
     assert_eq!(claim.resources.unwrap().requests.unwrap()["storage"].0, "1536Mi");
     assert_eq!(claim.storage_class_name.as_deref(), Some("fast"));
@@ -97,45 +97,49 @@ fn a_volume_is_as_large_as_was_said_to_the_byte() {
 }
 
 #[test]
-fn data_in_memory_has_no_volume() {
+fn data_in_memory_has_no_pvc() {
     let spec = cluster(json!({"storage": {"medium": "Memory"}}));
-    assert_eq!(blueprint(&spec).volume(&name("main-a")), None);
+    assert_eq!(blueprint(&spec).pvc(&name("main-a")), None);
 }
 
 #[test]
-fn so_many_voters_stay_up_that_they_can_agree() {
+fn pdb_keeps_a_quorum_of_voters() {
     for (replicas, voters, expected) in
         [(1, 0, 1), (1, 1, 1), (3, 0, 2), (3, 3, 2), (3, 4, 3), (3, 5, 3), (5, 3, 3), (7, 7, 4)]
     {
-        assert_eq!(least(replicas, voters), IntOrString::Int(expected), "{replicas}, {voters}");
+        assert_eq!(
+            min_available(replicas, voters),
+            IntOrString::Int(expected),
+            "{replicas}, {voters}"
+        );
     }
     for voters in [0, 1, 3] {
-        assert_eq!(least(0, voters), IntOrString::Int(0), "a cluster that sleeps");
+        assert_eq!(min_available(0, voters), IntOrString::Int(0), "hibernated");
     }
 }
 
 #[test]
-fn only_voters_are_counted_and_called() {
+fn pdb_and_client_service_select_voters_only() {
     let spec = cluster(json!({}));
     let blueprint = blueprint(&spec);
-    let budget = blueprint.budget(3).spec.unwrap();
-    let counted = budget.selector.unwrap().match_labels.unwrap();
-    let called = blueprint.client_service().spec.unwrap().selector.unwrap();
-    assert_eq!(counted, called);
-    assert_eq!(called[names::ROLE_LABEL], names::VOTER);
+    let budget = blueprint.pdb(3).spec.unwrap();
+    let budget_labels = budget.selector.unwrap().match_labels.unwrap();
+    let client_labels = blueprint.client_service().spec.unwrap().selector.unwrap();
+    assert_eq!(budget_labels, client_labels);
+    assert_eq!(client_labels[names::ROLE_LABEL], names::VOTER);
     let found = blueprint.members_service().spec.unwrap();
-    assert_eq!(found.selector.unwrap().len(), 1, "those who listen have a host, too");
+    assert_eq!(found.selector.unwrap().len(), 1, "learners have a host name, too");
     assert_eq!(found.publish_not_ready_addresses, Some(true));
     assert_eq!(found.cluster_ip.as_deref(), Some("None"));
 }
 
 #[test]
-fn a_member_is_written_as_the_checks_take_it() {
-    use crate::api::etcd_member::checked::EtcdMember;
+fn rendered_member_passes_validation() {
+    use crate::api::etcd_member::validated::EtcdMember;
     let spec = cluster(json!({"storage": {"size": "2Gi", "className": "fast"}}));
     let written = blueprint(&spec).member(&name("main-a"), Intent::Bootstrap, true);
     let json = serde_json::to_value(&written).unwrap();
-    let read: EtcdMember = crate::api::checked::tests::value(&json["spec"]);
+    let read: EtcdMember = crate::api::validated::tests::value(&json["spec"]);
     assert_eq!(read.peer_url, "https://main-a.space.svc:2380");
     assert_eq!(read.client_url.as_deref(), Some("https://main-a.space.svc:2379"));
     assert_eq!(read.storage.as_ref(), Some(&spec.storage));

@@ -1,7 +1,5 @@
-//! What is mounted into a member's containers, and where.
-//! Comes in: a blueprint and a member. Goes out: volumes and mounts. May touch: `api`, Kubernetes' own
-//! types; pure. The agent's program and what it remembers are in two volumes: what etcd's container
-//! can write to must not be what it starts from.
+//! Renders the volumes and mounts of a member's pod. The agent's binary and its state are two volumes:
+//! etcd's container must not be able to write what it starts from.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use k8s_openapi::api::core::v1::{
@@ -11,48 +9,48 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use super::Blueprint;
-use super::quantity::of_bytes;
+use super::quantity::from_bytes;
 use crate::api::etcd_cluster::v1::Medium;
 use crate::api::names;
-use crate::etcd_cluster::identity::keys;
-use crate::etcd_cluster::seen::Name;
+use crate::etcd_cluster::state::MemberName;
+use crate::etcd_cluster::tls::secret_keys;
 
-/// etcd's own folder. Not the root of the volume, where file systems keep things of theirs.
-pub(super) const DATA: &str = "/var/lib/etcd/data";
-/// Where the certificates are.
-pub(super) const TLS: &str = "/etc/etcd/tls";
-/// Where the agent's program is.
-pub(super) const AGENT: &str = "/quorate";
-/// Where the agent remembers, as long as the pod lives, that etcd was started.
-pub(super) const MEMORY: &str = "/var/lib/quorate";
+/// etcd's data directory. Not the root of the volume, where file systems keep `lost+found`.
+pub(super) const DATA_DIR: &str = "/var/lib/etcd/data";
+/// The directory of the certificates.
+pub(super) const TLS_DIR: &str = "/etc/etcd/tls";
+/// The directory of the agent's binary.
+pub(super) const AGENT_DIR: &str = "/quorate";
+/// Where the agent records, as long as the pod lives, that etcd was started.
+pub(super) const AGENT_STATE_DIR: &str = "/var/lib/quorate";
 
-const DISK_MOUNT: &str = "/var/lib/etcd";
-const DISK: &str = "data";
-const CERTIFICATES: &str = "tls";
-const PROGRAM: &str = "agent";
-const REMEMBERED: &str = "memory";
-/// The program is there twice while it is replaced.
-const PROGRAM_LIMIT: &str = "64Mi";
-const REMEMBERED_LIMIT: &str = "1Mi";
-/// The group of the pod may read them, and nobody may write them.
+const DATA_MOUNT: &str = "/var/lib/etcd";
+const DATA_VOLUME: &str = "data";
+const TLS_VOLUME: &str = "tls";
+const AGENT_VOLUME: &str = "agent";
+const AGENT_STATE_VOLUME: &str = "memory";
+/// The binary exists twice while it is replaced.
+const AGENT_VOLUME_LIMIT: &str = "64Mi";
+const AGENT_STATE_LIMIT: &str = "1Mi";
+/// The pod's group may read them; no user may write them.
 const SECRET_MODE: i32 = 0o440;
 
 impl Blueprint<'_> {
     /// The volumes of a member's pod.
-    pub(super) fn volumes(&self, member: &Name) -> Vec<Volume> {
+    pub(super) fn volumes(&self, member: &MemberName) -> Vec<Volume> {
         let mut all = vec![
-            self.data(member),
-            scratch(PROGRAM, None, Quantity(PROGRAM_LIMIT.to_owned())),
-            scratch(REMEMBERED, None, Quantity(REMEMBERED_LIMIT.to_owned())),
+            self.data_volume(member),
+            empty_dir(AGENT_VOLUME, None, Quantity(AGENT_VOLUME_LIMIT.to_owned())),
+            empty_dir(AGENT_STATE_VOLUME, None, Quantity(AGENT_STATE_LIMIT.to_owned())),
         ];
-        let (server, peer) = (self.needs_server_keys(), self.needs_peer_keys());
+        let (server, peer) = (self.needs_server_certs(), self.needs_peer_certs());
         if server || peer {
             all.push(Volume {
-                name: CERTIFICATES.to_owned(),
+                name: TLS_VOLUME.to_owned(),
                 secret: Some(SecretVolumeSource {
                     secret_name: Some(names::member_secret(&member.0)),
                     default_mode: Some(SECRET_MODE),
-                    items: needed(server, peer),
+                    items: secret_items(server, peer),
                     ..SecretVolumeSource::default()
                 }),
                 ..Volume::default()
@@ -61,53 +59,55 @@ impl Blueprint<'_> {
         all
     }
 
-    fn data(&self, member: &Name) -> Volume {
+    fn data_volume(&self, member: &MemberName) -> Volume {
         match self.spec.storage.medium {
             Medium::Disk => Volume {
-                name: DISK.to_owned(),
+                name: DATA_VOLUME.to_owned(),
                 persistent_volume_claim: Some(PersistentVolumeClaimVolumeSource {
                     claim_name: member.to_string(),
                     read_only: None,
                 }),
                 ..Volume::default()
             },
-            Medium::Memory => scratch(DISK, Some("Memory"), of_bytes(self.spec.storage.bytes)),
+            Medium::Memory => {
+                empty_dir(DATA_VOLUME, Some("Memory"), from_bytes(self.spec.storage.bytes))
+            }
         }
     }
 
-    /// What etcd's container sees.
+    /// The mounts of etcd's container.
     pub(super) fn mounts(&self) -> Vec<VolumeMount> {
         let mut all = vec![
-            mount(DISK, DISK_MOUNT, false),
-            mount(PROGRAM, AGENT, true),
-            mount(REMEMBERED, MEMORY, false),
+            mount(DATA_VOLUME, DATA_MOUNT, false),
+            mount(AGENT_VOLUME, AGENT_DIR, true),
+            mount(AGENT_STATE_VOLUME, AGENT_STATE_DIR, false),
         ];
-        if self.needs_server_keys() || self.needs_peer_keys() {
-            // Whole, and not file by file: a file that is mounted by itself is never renewed.
-            all.push(mount(CERTIFICATES, TLS, true));
+        if self.needs_server_certs() || self.needs_peer_certs() {
+            // The whole directory: the kubelet never updates files that are mounted with a subPath.
+            all.push(mount(TLS_VOLUME, TLS_DIR, true));
         }
         all
     }
 }
 
-/// The keys of a member's Secret that it needs; all of them if nothing is said. What is not needed is not in the pod.
-fn needed(server: bool, peer: bool) -> Option<Vec<KeyToPath>> {
-    let (pair, authority) = match (server, peer) {
-        (true, false) => (keys::SERVER, keys::CLIENT_CA),
-        (false, true) => (keys::PEER, keys::PEER_CA),
+/// The keys of a member's Secret that its pod needs; all if `None`. Other keys are not mounted.
+fn secret_items(server: bool, peer: bool) -> Option<Vec<KeyToPath>> {
+    let (pair, ca) = match (server, peer) {
+        (true, false) => (secret_keys::SERVER, secret_keys::CLIENT_CA),
+        (false, true) => (secret_keys::PEER, secret_keys::PEER_CA),
         (true, true) | (false, false) => return None,
     };
     let item =
         |key: &str| KeyToPath { key: key.to_owned(), path: key.to_owned(), ..KeyToPath::default() };
-    Some([pair.certificate, pair.key, authority].map(item).to_vec())
+    Some([pair.certificate, pair.key, ca].map(item).to_vec())
 }
 
-/// What the container sees that puts the agent there.
+/// The mounts of the init container that installs the agent.
 pub(super) fn install_mounts() -> Vec<VolumeMount> {
-    vec![mount(PROGRAM, AGENT, false)]
+    vec![mount(AGENT_VOLUME, AGENT_DIR, false)]
 }
 
-fn scratch(name: &str, medium: Option<&str>, limit: Quantity) -> Volume {
+fn empty_dir(name: &str, medium: Option<&str>, limit: Quantity) -> Volume {
     Volume {
         name: name.to_owned(),
         empty_dir: Some(EmptyDirVolumeSource {

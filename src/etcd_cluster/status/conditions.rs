@@ -1,391 +1,387 @@
-//! The conditions of a cluster: what is the case, in words that tools and people read.
-//! Comes in: the tale, and what was told before. Goes out: conditions. May touch: `api`; pure.
+//! Computes the conditions of a cluster: types and reasons for tools, messages for users.
+//! A condition keeps its transition time as long as its status stays the same.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
+
+mod update;
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::{Tale, certificates, doors, sources, words};
-use crate::api::check::Verdict;
+pub(crate) use update::{ConditionUpdate, with_transition_time};
+use update::{find, recorded, with_updates};
+
+use super::StatusInput;
+use super::messages::ca_rotation::VALID;
+use super::messages::certificate_source::{CERTIFICATE_ERROR, WAITING_FOR_CERTIFICATE};
+use super::messages::{self, ca_rotation, certificate_source, rollout, transport};
 use crate::api::condition::{
     AVAILABLE, CERTIFICATES_VALID, Condition, ConditionStatus, NAMESPACE_NOT_GRANTED, PAUSED,
-    QUORUM_LOST, READY, RECONCILING, RECOVERING, SCALING, STALLED, UPGRADING,
+    QUORUM_LOST, READY, RECONCILING, RECOVERING, SCALING, STALLED, UPDATING,
 };
 use crate::api::etcd_cluster::v1::EtcdCluster;
 use crate::api::etcd_cluster::v1::status::EtcdClusterStatus;
-use crate::api::field::Field;
-use crate::etcd_cluster::compose::pod::restarts;
-use crate::etcd_cluster::identity::tidings::Tidings;
-use crate::etcd_cluster::plan::{Because, Step};
-use crate::etcd_cluster::seen::{Auth, Course, Etcd, Made, Member, Reading, Wanted, WayBack};
+use crate::api::validation::ValidationResult;
+use crate::etcd_cluster::plan::{Reason, Step};
+use crate::etcd_cluster::state::pod::restarts;
+use crate::etcd_cluster::state::{
+    AuthState, DesiredState, EtcdState, Member, Reading, Rollback, TemplateState, VersionProgress,
+};
+use crate::etcd_cluster::tls::report::CertificateReport;
 
-/// A quorum that is away for less is on its way back: members that start need an election.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// A quorum that is unavailable for less is likely to return: members that start need an election.
+const QUORUM_LOSS_GRACE: Duration = Duration::from_secs(20);
 
-/// One thing that is or is not the case.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Fact {
-    name: &'static str,
-    status: ConditionStatus,
-    reason: String,
-    message: String,
+/// Reasons that stand in more than one condition.
+const QUORUM_AVAILABLE: &str = "QuorumAvailable";
+const NOT_BOOTSTRAPPED: &str = "NotBootstrapped";
+const INVALID_SPEC: &str = "InvalidSpec";
+
+/// All conditions of the cluster.
+pub(super) fn all(input: &StatusInput<'_>, before: &EtcdClusterStatus) -> Vec<Condition> {
+    let previous = before.conditions.known().map(Vec::as_slice).unwrap_or_default();
+    let now = input.inputs.now;
+    let generation = input.inputs.stock.cluster.metadata.generation;
+    let updates = updates(input, previous);
+    updates.iter().map(|it| with_transition_time(previous, it, generation, now)).collect()
 }
 
-impl Fact {
-    pub(crate) fn yes(name: &'static str, reason: &str, message: impl Into<String>) -> Self {
-        Self::of(name, true, reason, message)
-    }
-
-    pub(crate) fn no(name: &'static str, reason: &str, message: impl Into<String>) -> Self {
-        Self::of(name, false, reason, message)
-    }
-
-    fn of(name: &'static str, holds: bool, reason: &str, message: impl Into<String>) -> Self {
-        let status = if holds { ConditionStatus::True } else { ConditionStatus::False };
-        Self { name, status, reason: reason.to_owned(), message: words::short(&message.into()) }
-    }
-}
-
-/// A condition, with the time at which it became so.
-pub(crate) fn changed(
-    before: &[Condition],
-    fact: &Fact,
-    generation: Option<i64>,
-    now: Timestamp,
-) -> Condition {
-    let named = |it: &&Condition| it.kind.known().is_some_and(|kind| kind.as_str() == fact.name);
-    let same = before.iter().find(named).filter(|it| it.status.known() == Some(&fact.status));
-    let since = same.and_then(|it| it.last_transition_time.known().cloned());
-    Condition {
-        kind: Field::Known(fact.name.into()),
-        status: Field::Known(fact.status),
-        observed_generation: generation.into(),
-        last_transition_time: Field::Known(since.unwrap_or_else(|| now.to_string().into())),
-        reason: Field::Known(fact.reason.as_str().into()),
-        message: Field::Known(fact.message.as_str().into()),
-    }
-}
-
-/// All of them.
-pub(super) fn all(tale: &Tale<'_>, before: &EtcdClusterStatus) -> Vec<Condition> {
-    let said = before.conditions.known().map(Vec::as_slice).unwrap_or_default();
-    let now = tale.look.now;
-    let generation = tale.look.stock.cluster.metadata.generation;
-    facts(tale, said).iter().map(|fact| changed(said, fact, generation, now)).collect()
-}
-
-fn facts(tale: &Tale<'_>, said: &[Condition]) -> Vec<Fact> {
-    let because = tale.plan.because;
-    let reason = because.word();
-    let (story, not_ready) = (words::story(tale), not_ready(tale));
-    let waits = tale.plan.step == Step::Wait && tale.plan.chores.is_empty();
-    let behind = behind(tale);
-    let to_mend = sources::to_mend(&tale.tidings).or_else(|| behind.clone());
-    let needs_a_person = needs_a_person(tale) || to_mend.is_some();
-    let busy = tale.trouble.is_some()
-        || !because.is_as_wanted() && !needs_a_person && because != Because::Paused
-        || !waits;
-    let as_wanted = because.is_as_wanted() || is_tended(tale);
-    let answers = matches!(tale.seen.etcd, Reading::Known(_));
-    let formed = tale.seen.record.formed.is_some();
-    let available = if answers && formed {
-        Fact::yes(AVAILABLE, "QuorumAnswers", "A quorum of voters answers.")
-    } else {
-        Fact::no(AVAILABLE, if formed { reason } else { "NotFormed" }, story.clone())
-    };
-    let is_lost = formed && !answers && because == Because::QuorumLost && has_been_away(tale, said);
-    let (stalled_reason, stalled_words) = to_mend.unwrap_or_else(|| (reason, story.clone()));
+fn updates(input: &StatusInput<'_>, previous: &[Condition]) -> Vec<ConditionUpdate> {
+    let because = input.plan.reason;
+    let reason = because.name();
+    let (message, not_ready) = (messages::message(input), not_ready(input));
+    let is_idle = input.plan.step == Step::Wait && input.plan.tasks.is_empty();
+    let unmet = unmet_spec(input);
+    let to_fix = certificate_source::needs_user(&input.certificates).or_else(|| unmet.clone());
+    let needs_user = needs_user(input) || to_fix.is_some();
+    let is_reconciling = input.error.is_some()
+        || !because.is_in_sync() && !needs_user && because != Reason::Paused
+        || !is_idle;
+    let in_sync = because.is_in_sync() || healthy_while_defragmenting(input);
+    let (stalled_reason, stalled_message) = to_fix.unwrap_or_else(|| (reason, message.clone()));
     vec![
-        match not_ready.filter(|_| as_wanted).or(behind) {
-            Some((why, words)) => Fact::no(READY, why, words),
-            None => Fact::of(READY, as_wanted, reason, story.clone()),
+        match not_ready.filter(|_| in_sync).or(unmet) {
+            Some((reason, message)) => ConditionUpdate::r#false(READY, reason, message),
+            None => ConditionUpdate::new(READY, in_sync, reason, message.clone()),
         },
-        available,
-        if busy {
-            Fact::yes(RECONCILING, reason, story.clone())
+        available(input, &message),
+        if is_reconciling {
+            ConditionUpdate::r#true(RECONCILING, reason, message.clone())
+        } else if because.is_in_sync() {
+            ConditionUpdate::r#false(RECONCILING, reason, "Observed state matches the spec")
         } else {
-            Fact::no(RECONCILING, reason, "Nothing is to be done.")
+            ConditionUpdate::r#false(RECONCILING, reason, "No step is in progress")
         },
-        if needs_a_person {
-            Fact::yes(STALLED, stalled_reason, stalled_words)
+        if needs_user {
+            ConditionUpdate::r#true(STALLED, stalled_reason, stalled_message)
         } else {
-            Fact::no(STALLED, "NotStalled", "Nobody is needed.")
+            not_stalled()
         },
-        if is_lost {
-            Fact::yes(QUORUM_LOST, reason, story)
-        } else {
-            Fact::no(QUORUM_LOST, "NotLost", "No quorum was lost.")
-        },
+        quorum_lost(input, previous, message),
         paused(because),
-        upgrading(tale, said),
-        scaling(tale),
-        recovering(tale),
-        certificates(tale),
+        updating(input, previous),
+        scaling(input),
+        recovering(input),
+        certificates(input),
     ]
 }
 
-fn paused(because: Because) -> Fact {
-    if because == Because::Paused {
-        Fact::yes(PAUSED, because.word(), "`spec.paused` is true: nothing is changed.")
+fn not_stalled() -> ConditionUpdate {
+    ConditionUpdate::r#false(STALLED, "NotStalled", "No user action required")
+}
+
+fn available(input: &StatusInput<'_>, message: &str) -> ConditionUpdate {
+    let formed = input.state.record.formed.is_some();
+    if formed && input.state.etcd.known().is_some() {
+        let message = "Linearizable reads succeed on a quorum of voters";
+        return ConditionUpdate::r#true(AVAILABLE, QUORUM_AVAILABLE, message);
+    }
+    let reason = if formed { input.plan.reason.name() } else { NOT_BOOTSTRAPPED };
+    ConditionUpdate::r#false(AVAILABLE, reason, message)
+}
+
+fn quorum_lost(
+    input: &StatusInput<'_>,
+    previous: &[Condition],
+    message: String,
+) -> ConditionUpdate {
+    let because = input.plan.reason;
+    let formed = input.state.record.formed.is_some();
+    if input.state.etcd.known().is_some() {
+        let message = format!("Quorum is available ({})", messages::healthy_voters(input));
+        return ConditionUpdate::r#false(QUORUM_LOST, QUORUM_AVAILABLE, message);
+    }
+    if formed && because == Reason::QuorumLost && unavailable_for_long(input, previous) {
+        return ConditionUpdate::r#true(QUORUM_LOST, because.name(), message);
+    }
+    if formed {
+        let message = "Loss of quorum is not confirmed";
+        return ConditionUpdate::r#false(QUORUM_LOST, "NotConfirmed", message);
+    }
+    ConditionUpdate::r#false(QUORUM_LOST, NOT_BOOTSTRAPPED, "The cluster is not bootstrapped yet")
+}
+
+fn paused(because: Reason) -> ConditionUpdate {
+    if because == Reason::Paused {
+        let message = "spec.paused is true; the operator changes nothing";
+        ConditionUpdate::r#true(PAUSED, because.name(), message)
     } else {
-        Fact::no(PAUSED, "NotPaused", "`spec.paused` is not set.")
+        ConditionUpdate::r#false(PAUSED, "NotPaused", "spec.paused is not true")
     }
 }
 
-/// Whether nothing goes on until a person does something.
-fn needs_a_person(tale: &Tale<'_>) -> bool {
-    let because = tale.plan.because;
-    let is_alarmed = tale.seen.etcd.known().is_some_and(|it| it.alarmed);
-    // If there were a way back it would have been taken. An alarm ends by itself, or says so itself.
-    let cannot_go_on = because == Because::RollingBlocked && !is_alarmed;
-    // Who only lacks the others comes back with them. One that crashes runs again and again for a moment, and is no better for it.
-    let attempts = tale.look.blueprint.spec.repair.recreate_attempts;
-    let pod = |it: &Member| tale.look.stock.pod(&it.name);
-    let fails = |it: &Member| it.fails || pod(it).is_some_and(|it| restarts(it) >= attempts);
-    let is_silent = |it: &Member| tale.look.heard.standing(&it.name).is_none();
-    let is_lost =
-        because == Because::QuorumLost && tale.seen.staying().any(|it| is_silent(it) && fails(it));
-    because.needs_a_person() || cannot_go_on || is_lost
+/// Whether nothing goes on until the user does something.
+fn needs_user(input: &StatusInput<'_>) -> bool {
+    let because = input.plan.reason;
+    let has_alarm = input.state.etcd.known().is_some_and(|it| it.alarmed);
+    // If a rollback were possible it would have been done. An alarm is resolved automatically, or has
+    // a reason of its own.
+    let is_blocked = because == Reason::RollingUpdateBlocked && !has_alarm;
+    // A member that only lacks the other voters recovers with them. One that crashes runs again and
+    // again for a moment, which is no recovery.
+    let attempts = input.inputs.blueprint.spec.repair.recreate_attempts;
+    let pod = |member: &Member| input.inputs.stock.pod(&member.name);
+    let fails =
+        |member: &Member| member.fails || pod(member).is_some_and(|pod| restarts(pod) >= attempts);
+    let is_unreachable = |member: &Member| input.inputs.heard.standing(&member.name).is_none();
+    let is_lost = because == Reason::QuorumLost
+        && input.state.remaining().any(|it| is_unreachable(it) && fails(it));
+    because.needs_user() || is_blocked || is_lost
 }
 
-/// What the spec asks for and does not get, where files are looked after meanwhile.
-fn behind(tale: &Tale<'_>) -> Option<(&'static str, String)> {
-    if tale.plan.because != Because::Defragmenting {
+/// What the spec requests and does not get, while members are defragmented.
+fn unmet_spec(input: &StatusInput<'_>) -> Option<(&'static str, String)> {
+    if input.plan.reason != Reason::Defragmenting {
         return None;
     }
-    let Wanted { way_back, course, .. } = tale.seen.wanted;
-    let auth = tale.seen.etcd.known().map(|it| it.auth);
-    if auth == Some(Auth::NoPassword) {
-        return Some((Because::AuthBlocked.word(), doors::words(tale)));
+    let DesiredState { way_back, course, .. } = input.state.wanted;
+    let auth = input.state.etcd.known().map(|it| it.auth);
+    if auth == Some(AuthState::RootPasswordMissing) {
+        return Some((Reason::RootPasswordMissing.name(), transport::message(input)));
     }
     match (way_back, course) {
-        (WayBack::Taken, _) => Some((Because::TakenBack.word(), words::taken_back(tale))),
-        (_, Course::NoWay) => Some((Because::Unreachable.word(), words::unreachable(tale))),
-        (_, Course::Reached | Course::Further | Course::Down) => None,
+        (Rollback::Active, _) => Some((Reason::RolledBack.name(), rollout::rolled_back(input))),
+        (_, VersionProgress::NoPath) => {
+            Some((Reason::NoUpgradePath.name(), rollout::no_upgrade_path(input)))
+        }
+        (
+            _,
+            VersionProgress::AtTarget | VersionProgress::MoreSteps | VersionProgress::Downgrading,
+        ) => None,
     }
 }
 
-/// While files are rewritten a cluster is ready, as long as nobody is missing.
-fn is_tended(tale: &Tale<'_>) -> bool {
-    let is_well = |it: &Etcd| it.all_voters_are_well() && it.auth != Auth::Unnamed;
-    tale.plan.because == Because::Defragmenting && tale.seen.etcd.known().is_some_and(is_well)
+/// During a defragmentation the cluster is ready as long as every voter is healthy.
+fn healthy_while_defragmenting(input: &StatusInput<'_>) -> bool {
+    let is_healthy =
+        |it: &EtcdState| it.all_voters_healthy() && it.auth != AuthState::OperatorNotRecognized;
+    input.plan.reason == Reason::Defragmenting && input.state.etcd.known().is_some_and(is_healthy)
 }
 
-fn certificates(tale: &Tale<'_>) -> Fact {
-    let Tidings { stuck, turning, changing, flaw, is_given } = &tale.tidings;
-    let (holds, reason, words) = match (stuck, flaw, changing, turning) {
-        (Some(stuck), ..) => (false, "CertificatesStuck", stuck.to_string()),
-        (None, Some(flaw), ..) => (false, sources::flawed(flaw), sources::flaw(flaw)),
-        (None, None, Some(it), _) => (true, sources::reason(it), sources::words(it)),
-        (None, None, None, Some(it)) => (true, certificates::reason(it), certificates::words(it)),
-        (None, None, None, None) if *is_given => (
-            true,
-            "Valid",
-            "Certificates are valid. Others are taken up when they are there.".into(),
-        ),
-        (None, None, None, None) => (true, "Valid", "Certificates are renewed in time.".into()),
+fn certificates(input: &StatusInput<'_>) -> ConditionUpdate {
+    let CertificateReport { stuck, turning, changing, flaw, is_given } = &input.certificates;
+    let (is_valid, reason, message) = match (stuck, flaw, changing, turning) {
+        (Some(stuck), ..) => (false, CERTIFICATE_ERROR, stuck.to_string()),
+        (None, Some(flaw), ..) => {
+            let message = certificate_source::problem_message(flaw);
+            (false, certificate_source::problem_reason(flaw), message)
+        }
+        (None, None, Some(it), _) => {
+            (true, certificate_source::change_reason(it), certificate_source::change_message(it))
+        }
+        (None, None, None, Some(it)) => {
+            (true, ca_rotation::rotation_reason(it), ca_rotation::rotation_message(it))
+        }
+        (None, None, None, None) if *is_given => {
+            let message =
+                "External certificates are valid; the operator copies new ones automatically";
+            (true, VALID, message.to_owned())
+        }
+        (None, None, None, None) => {
+            (true, VALID, "Certificates are valid and renewed automatically".to_owned())
+        }
     };
-    Fact::of(CERTIFICATES_VALID, holds, reason, words)
+    ConditionUpdate::new(CERTIFICATES_VALID, is_valid, reason, message)
 }
 
-/// Why a cluster is not ready whose members are as they should be.
-fn not_ready(tale: &Tale<'_>) -> Option<(&'static str, String)> {
-    if let Some(stuck) = &tale.tidings.stuck {
-        return Some(("CertificatesStuck", stuck.to_string()));
+/// Why a cluster is not ready though all members are up to date and healthy.
+fn not_ready(input: &StatusInput<'_>) -> Option<(&'static str, String)> {
+    if let Some(stuck) = &input.certificates.stuck {
+        return Some((CERTIFICATE_ERROR, stuck.to_string()));
     }
-    if let Reading::Known(council) = &tale.look.heard.council
+    if let Reading::Known(council) = &input.inputs.heard.council
         && let Some(alarm) = council.alarms.first()
     {
         let entry = council.list.iter().find(|it| it.id == alarm.member);
-        let who = entry.and_then(|it| it.peer_urls.first()).map_or("a member", String::as_str);
-        let words = format!(
-            "{who} has raised the alarm {}: etcd takes no writes, or cannot be trusted.",
-            alarm.word
+        let member = entry.and_then(|it| it.peer_urls.first()).map_or("a member", String::as_str);
+        let message = format!(
+            "Alarm {} is active on {member}: etcd rejects writes or its data is corrupt",
+            alarm.alarm_type
         );
-        return Some(("AlarmRaised", words));
+        return Some(("AlarmActive", message));
     }
-    tale.trouble.as_ref().map(|_| ("NotDone", words::story(tale)))
+    input.error.as_ref().map(|_| ("ReconcileError", messages::message(input)))
 }
 
-fn has_been_away(tale: &Tale<'_>, said: &[Condition]) -> bool {
-    let named = |it: &&Condition| it.kind.known().is_some_and(|kind| kind.as_str() == AVAILABLE);
-    let Some(was) = said.iter().find(named) else { return false };
-    if was.status.known() != Some(&ConditionStatus::False) {
+fn unavailable_for_long(input: &StatusInput<'_>, previous: &[Condition]) -> bool {
+    let Some(available) = find(previous, AVAILABLE) else { return false };
+    if available.status.known() != Some(&ConditionStatus::False) {
         return false;
     }
-    let since: Option<Timestamp> =
-        was.last_transition_time.known().and_then(|it| it.as_str().parse().ok());
+    let since = available.last_transition_time.known();
+    let since: Option<Timestamp> = since.and_then(|it| it.as_str().parse().ok());
     since.is_some_and(|since| {
-        Duration::try_from(tale.look.now.duration_since(since)).unwrap_or_default() >= PATIENCE
+        let elapsed = Duration::try_from(input.inputs.now.duration_since(since));
+        elapsed.unwrap_or_default() >= QUORUM_LOSS_GRACE
     })
 }
 
-/// It is over when all are well that were made anew.
-fn upgrading(tale: &Tale<'_>, said: &[Condition]) -> Fact {
-    let because = tale.plan.because;
-    let is_about_it = matches!(
+/// An update is complete when all recreated members are healthy.
+fn updating(input: &StatusInput<'_>, previous: &[Condition]) -> ConditionUpdate {
+    let because = input.plan.reason;
+    let is_update = matches!(
         because,
-        Because::Rolling
-            | Because::RollingBlocked
-            | Because::ChangeFails
-            | Because::Settling
-            | Because::Switching
+        Reason::RollingUpdate
+            | Reason::RollingUpdateBlocked
+            | Reason::UpdateFailed
+            | Reason::PreparingVersionChange
+            | Reason::TlsTransition
     );
-    if because == Because::TakenBack {
-        return Fact::no(UPGRADING, because.word(), words::story(tale));
+    if because == Reason::RolledBack {
+        return ConditionUpdate::r#false(UPDATING, because.name(), messages::message(input));
     }
-    if let Some((why, words)) = behind(tale) {
-        return Fact::no(UPGRADING, why, words);
+    if let Some((reason, message)) = unmet_spec(input) {
+        return ConditionUpdate::r#false(UPDATING, reason, message);
     }
-    let was = was_upgrading(said);
-    let is_well = tale.seen.etcd.known().is_some_and(Etcd::all_voters_are_well);
-    let differ = tale.seen.staying().any(|it| it.made != Made::AsWanted);
-    if tale.seen.record.formed.is_none() || !(is_about_it || differ || was && !is_well) {
-        return Fact::no(UPGRADING, "AsWanted", "All members are as the spec wants them.");
+    let was_updating = is_updating(previous);
+    let is_healthy = input.state.etcd.known().is_some_and(EtcdState::all_voters_healthy);
+    let is_outdated = input.state.remaining().any(|it| it.made != TemplateState::UpToDate);
+    let formed = input.state.record.formed.is_some();
+    if !formed || !(is_update || is_outdated || was_updating && !is_healthy) {
+        return ConditionUpdate::r#false(UPDATING, "UpToDate", "All members are up to date");
     }
-    let story = words::story(tale);
-    let words = if is_about_it { story } else { format!("{} {story}", words::rolled(tale)) };
-    Fact::yes(UPGRADING, because.word(), words)
+    let message = messages::message(input);
+    let message =
+        if is_update { message } else { format!("{}. {message}", rollout::update_progress(input)) };
+    ConditionUpdate::r#true(UPDATING, because.name(), message)
 }
 
-fn was_upgrading(said: &[Condition]) -> bool {
-    said.iter().any(|it| {
-        it.kind.known().is_some_and(|kind| kind.as_str() == UPGRADING)
-            && it.status.known() == Some(&ConditionStatus::True)
-    })
+fn is_updating(previous: &[Condition]) -> bool {
+    let updating = find(previous, UPDATING);
+    updating.is_some_and(|it| it.status.known() == Some(&ConditionStatus::True))
 }
 
-/// Whether it was told that members are being changed.
-pub(super) fn was_changing(cluster: &EtcdCluster) -> bool {
-    let said = cluster.status.as_ref().and_then(|it| it.conditions.known());
-    said.is_some_and(|said| was_upgrading(said))
+/// Whether the recorded status says that an update is in progress.
+pub(super) fn was_updating(cluster: &EtcdCluster) -> bool {
+    is_updating(recorded(cluster))
 }
 
-fn scaling(tale: &Tale<'_>) -> Fact {
-    let (has, wants) = (tale.seen.staying().count(), tale.seen.wanted.replicas);
-    let formed = tale.seen.record.formed.is_some();
-    let leaves = tale.plan.because == Because::Leaving;
-    if formed && wants > 0 && (has != wants || leaves) {
-        Fact::yes(
-            SCALING,
-            tale.plan.because.word(),
-            format!("{has} members stay or come, and {wants} are wanted."),
-        )
+fn scaling(input: &StatusInput<'_>) -> ConditionUpdate {
+    let (remaining, desired) = (input.state.remaining().count(), input.state.wanted.replicas);
+    let formed = input.state.record.formed.is_some();
+    let is_leaving = input.plan.reason == Reason::RemovingMember;
+    if formed && desired > 0 && (remaining != desired || is_leaving) {
+        let message = if remaining == desired {
+            format!("Removing a member; {remaining}/{desired} members remain")
+        } else {
+            format!("Scaling from {remaining} to {desired} members")
+        };
+        ConditionUpdate::r#true(SCALING, input.plan.reason.name(), message)
     } else {
-        Fact::no(SCALING, "AsWanted", "There are as many members as are wanted.")
+        ConditionUpdate::r#false(SCALING, "AtDesiredSize", "No scaling is in progress")
     }
 }
 
-fn recovering(tale: &Tale<'_>) -> Fact {
-    match tale.plan.because {
-        Because::MemberLost
-        | Because::MemberLostBlocked
-        | Because::MemberUnwell
-        | Because::NoSpace
-        | Because::DataDiffers
-        | Because::JoinFailed => {
-            Fact::yes(RECOVERING, tale.plan.because.word(), words::story(tale))
+fn recovering(input: &StatusInput<'_>) -> ConditionUpdate {
+    match input.plan.reason {
+        Reason::ReplacingMember
+        | Reason::ReplacementBlocked
+        | Reason::MemberUnhealthy
+        | Reason::NoSpace
+        | Reason::CorruptMember
+        | Reason::LearnerFailed => {
+            let reason = input.plan.reason.name();
+            ConditionUpdate::r#true(RECOVERING, reason, messages::message(input))
         }
-        Because::QuorumLost
-        | Because::Paused
-        | Because::Founding
-        | Because::Forming
-        | Because::FoundersLost
-        | Because::VolumesRetained
-        | Because::PredecessorThere
-        | Because::Asleep
-        | Because::ForeignCluster
-        | Because::ForeignMember
-        | Because::Leaving
-        | Because::LeavingBlocked
-        | Because::Joining
-        | Because::Rolling
-        | Because::RollingBlocked
-        | Because::ChangeFails
-        | Because::TakenBack
-        | Because::Switching
-        | Because::ChangingAuth
-        | Because::AuthBlocked
-        | Because::Settling
-        | Because::Unreachable
-        | Because::Defragmenting
-        | Because::NoSpaceStays
-        | Because::DataDiffersBlocked
-        | Because::TooFew
-        | Because::TooMany
-        | Because::Well => Fact::no(RECOVERING, "NothingLost", "No member is being brought back."),
+        Reason::QuorumLost
+        | Reason::Paused
+        | Reason::CreatingMembers
+        | Reason::Bootstrapping
+        | Reason::BootstrapFailed
+        | Reason::RetainedVolumesExist
+        | Reason::PreviousClusterTerminating
+        | Reason::Hibernated
+        | Reason::ClusterIdMismatch
+        | Reason::UnknownMember
+        | Reason::RemovingMember
+        | Reason::RemovalBlocked
+        | Reason::AddingMember
+        | Reason::RollingUpdate
+        | Reason::RollingUpdateBlocked
+        | Reason::UpdateFailed
+        | Reason::RolledBack
+        | Reason::TlsTransition
+        | Reason::ConfiguringAuth
+        | Reason::RootPasswordMissing
+        | Reason::PreparingVersionChange
+        | Reason::NoUpgradePath
+        | Reason::Defragmenting
+        | Reason::NoSpaceUnresolved
+        | Reason::CorruptionUnresolved
+        | Reason::ScalingUp
+        | Reason::ScalingDown
+        | Reason::Healthy => {
+            ConditionUpdate::r#false(RECOVERING, "NotRecovering", "No member is being replaced")
+        }
     }
 }
 
-/// Whether another room has said that the operator has no rights in the object's namespace.
-pub(crate) fn is_not_granted(cluster: &EtcdCluster) -> bool {
-    let said = cluster.status.as_ref().and_then(|it| it.conditions.known());
-    said.into_iter().flatten().any(|it| {
+/// Whether the namespace access controller reports that the operator has no permissions in the
+/// object's namespace.
+pub(crate) fn namespace_not_granted(cluster: &EtcdCluster) -> bool {
+    recorded(cluster).iter().any(|it| {
         it.kind.known().is_some_and(|kind| kind.as_str() == STALLED)
-            && it.reason.known().is_some_and(|why| why.as_str() == NAMESPACE_NOT_GRANTED)
+            && it.reason.known().is_some_and(|reason| reason.as_str() == NAMESPACE_NOT_GRANTED)
     })
 }
 
-/// The reason of the condition `Ready`, as it was told before.
-pub(crate) fn reason_before(cluster: &EtcdCluster) -> Option<String> {
-    let said = cluster.status.as_ref()?.conditions.known()?;
-    let named = |it: &&Condition| it.kind.known().is_some_and(|kind| kind.as_str() == READY);
-    Some(said.iter().find(named)?.reason.known()?.as_str().to_owned())
+/// The recorded reason of the condition `Ready`.
+pub(crate) fn previous_ready_reason(cluster: &EtcdCluster) -> Option<String> {
+    Some(find(recorded(cluster), READY)?.reason.known()?.as_str().to_owned())
 }
 
-/// The status of a cluster whose members cannot be asked, because there is nothing to show to them. What was known of
-/// it stays.
-pub(crate) fn blind(
+/// The status of a cluster whose members cannot be probed, because the operator has no client
+/// certificate. All other conditions stay as they were recorded.
+pub(crate) fn certificates_unavailable(
     cluster: &EtcdCluster,
-    words: &str,
-    needs_a_person: bool,
+    message: &str,
+    needs_user: bool,
     now: Timestamp,
 ) -> EtcdClusterStatus {
-    let why = if needs_a_person { "CertificatesStuck" } else { "CertificatesAwaited" };
-    let stalled = if needs_a_person {
-        Fact::yes(STALLED, why, words)
-    } else {
-        Fact::no(STALLED, "NotStalled", "Nobody is needed.")
-    };
-    let facts = [
-        Fact::no(READY, why, words),
-        Fact::of(RECONCILING, !needs_a_person, why, words),
+    let reason = if needs_user { CERTIFICATE_ERROR } else { WAITING_FOR_CERTIFICATE };
+    let stalled =
+        if needs_user { ConditionUpdate::r#true(STALLED, reason, message) } else { not_stalled() };
+    let updates = [
+        ConditionUpdate::r#false(READY, reason, message),
+        ConditionUpdate::new(RECONCILING, !needs_user, reason, message),
         stalled,
-        Fact::no(CERTIFICATES_VALID, why, words),
+        ConditionUpdate::r#false(CERTIFICATES_VALID, reason, message),
     ];
-    with_facts(cluster, &facts, now)
+    with_updates(cluster, &updates, now)
 }
 
-/// The status of a cluster whose spec nobody may act on. What was known of it stays.
-pub(crate) fn invalid(
+/// The status of a cluster whose spec is invalid. All other conditions stay as they were recorded.
+pub(crate) fn invalid_spec(
     cluster: &EtcdCluster,
-    verdict: &Verdict,
+    verdict: &ValidationResult,
     now: Timestamp,
 ) -> EtcdClusterStatus {
-    let wrong: Vec<String> = verdict.violations.iter().map(ToString::to_string).collect();
-    let words = format!("The spec is not valid, so nothing is changed: {}", wrong.join("; "));
-    let facts = [
-        Fact::no(READY, "InvalidSpec", words.clone()),
-        Fact::no(RECONCILING, "InvalidSpec", "Nothing is done until the spec is mended."),
-        Fact::yes(STALLED, "InvalidSpec", words),
+    let errors: Vec<String> = verdict.violations.iter().map(ToString::to_string).collect();
+    let message = format!("Spec is invalid, reconciliation stopped: {}", errors.join("; "));
+    let updates = [
+        ConditionUpdate::r#false(READY, INVALID_SPEC, message.clone()),
+        ConditionUpdate::r#false(RECONCILING, INVALID_SPEC, "Waiting for the spec to be fixed"),
+        ConditionUpdate::r#true(STALLED, INVALID_SPEC, message),
     ];
-    with_facts(cluster, &facts, now)
-}
-
-/// What was told before, but for these.
-fn with_facts(cluster: &EtcdCluster, facts: &[Fact], now: Timestamp) -> EtcdClusterStatus {
-    let before = cluster.status.clone().unwrap_or_default();
-    let said = before.conditions.known().cloned().unwrap_or_default();
-    let generation = cluster.metadata.generation;
-    let names: Vec<&str> = facts.iter().map(|it| it.name).collect();
-    let other =
-        |it: &&Condition| it.kind.known().is_some_and(|kind| !names.contains(&kind.as_str()));
-    let others = said.iter().filter(other).cloned();
-    let told = facts.iter().map(|fact| changed(&said, fact, generation, now));
-    EtcdClusterStatus {
-        observed_generation: generation.into(),
-        conditions: Field::Known(told.chain(others).collect()),
-        ..before
-    }
+    with_updates(cluster, &updates, now)
 }

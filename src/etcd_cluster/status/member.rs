@@ -1,19 +1,21 @@
-//! What a pass has to tell about one member.
-//! Comes in: the tale, and the member's object. Goes out: its status. May touch: `api`; pure.
+//! Computes the status of one member: role, phase and conditions.
+//! Each condition has a transition time of its own: a member that was unreachable, isolated or without
+//! a pod is not replaced for the time that another problem lasted.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
-use super::Tale;
-use super::conditions::{Fact, changed};
-use crate::api::condition::{ANSWERS, HEALTHY, LEFT_OUT, POD_REFUSED};
+use super::StatusInput;
+use super::conditions::{ConditionUpdate, with_transition_time};
+use super::messages::pods;
+use crate::api::condition::{HEALTHY, ISOLATED, POD_REJECTED, REACHABLE};
 use crate::api::etcd_cluster::v1::status::MemberRole;
 use crate::api::etcd_member::{EtcdMember, EtcdMemberStatus, MemberPhase};
 use crate::api::field::Field;
-use crate::etcd_cluster::seen::{Intent, Name, Pod, Reading, Seen};
-use crate::etcd_cluster::stock::name_of;
+use crate::etcd_cluster::observe::objects::name_of;
+use crate::etcd_cluster::state::{Intent, MemberName, ObservedState, PodState, Reading};
 
-/// What a member is to the others.
-pub(super) fn role(seen: &Seen, name: &Name) -> MemberRole {
-    let Reading::Known(etcd) = &seen.etcd else { return MemberRole::Unknown };
+/// The role of a member in etcd.
+pub(super) fn role(state: &ObservedState, name: &MemberName) -> MemberRole {
+    let Reading::Known(etcd) = &state.etcd else { return MemberRole::Unknown };
     match etcd.entry(name) {
         None => MemberRole::Unknown,
         Some(entry) if etcd.leads(entry.id) => MemberRole::Leader,
@@ -23,20 +25,21 @@ pub(super) fn role(seen: &Seen, name: &Name) -> MemberRole {
 }
 
 /// The status of a member.
-pub(crate) fn member(tale: &Tale<'_>, object: &EtcdMember) -> EtcdMemberStatus {
-    let (look, seen) = (tale.look, tale.seen);
+pub(crate) fn member_status(input: &StatusInput<'_>, object: &EtcdMember) -> EtcdMemberStatus {
+    let (inputs, state) = (input.inputs, input.state);
     let name = name_of(object);
     let before = object.status.clone().unwrap_or_default();
-    let standing = look.heard.standing(&name);
-    let entry = seen.etcd.known().and_then(|etcd| etcd.entry(&name));
-    let phase = phase(seen, &name);
-    let since = match (&before.phase, &before.since) {
+    let standing = inputs.heard.standing(&name);
+    let entry = state.etcd.known().and_then(|etcd| etcd.entry(&name));
+    let phase = phase(state, &name);
+    let since = match (&before.phase, &before.phase_transition_time) {
         (Field::Known(was), Field::Known(since)) if *was == phase => since.clone(),
-        _ => look.now.to_string().into(),
+        _ => inputs.now.to_string().into(),
     };
-    let said = before.conditions.known().map(Vec::as_slice).unwrap_or_default();
-    let facts = facts(tale, &name);
-    let conditions = facts.iter().map(|it| changed(said, it, object.metadata.generation, look.now));
+    let previous = before.conditions.known().map(Vec::as_slice).unwrap_or_default();
+    let (generation, now) = (object.metadata.generation, inputs.now);
+    let updates = condition_updates(input, &name);
+    let conditions = updates.iter().map(|it| with_transition_time(previous, it, generation, now));
     let hex = |id: u64| format!("{id:x}").into();
     let id = entry.map(|it| it.id.0).or(standing.map(|it| it.member)).map(hex);
     EtcdMemberStatus {
@@ -44,58 +47,66 @@ pub(crate) fn member(tale: &Tale<'_>, object: &EtcdMember) -> EtcdMemberStatus {
         cluster_id: standing
             .map(|it| hex(it.cluster))
             .map_or_else(|| before.cluster_id.clone(), Field::Known),
-        role: Field::Known(role(seen, &name)),
+        role: Field::Known(role(state, &name)),
         phase: Field::Known(phase),
         version: standing
             .map(|it| it.version.as_str().into())
             .map_or_else(|| before.version.clone(), Field::Known),
-        pod: look.stock.pod(&name).map(|_| name.0.as_str().into()).into(),
-        volume: look.stock.claim(&name).map(|_| name.0.as_str().into()).into(),
-        since: Field::Known(since),
+        pod: inputs.stock.pod(&name).map(|_| name.0.as_str().into()).into(),
+        volume: inputs.stock.claim(&name).map(|_| name.0.as_str().into()).into(),
+        phase_transition_time: Field::Known(since),
         conditions: Field::Known(conditions.collect()),
     }
 }
 
-fn phase(seen: &Seen, name: &Name) -> MemberPhase {
-    let Some(member) = seen.member(name) else { return MemberPhase::Gone };
-    let entry = seen.etcd.known().map(|etcd| etcd.entry(name));
+fn phase(state: &ObservedState, name: &MemberName) -> MemberPhase {
+    let Some(member) = state.member(name) else { return MemberPhase::Removed };
+    let entry = state.etcd.known().map(|etcd| etcd.entry(name));
     match (member.intent, entry, member.pod) {
-        (Intent::Leave | Intent::Left, Some(None), _) | (Intent::Left, None, _) => {
-            MemberPhase::Gone
+        (Intent::Leave | Intent::Removed, Some(None), _) | (Intent::Removed, None, _) => {
+            MemberPhase::Removed
         }
-        (Intent::Leave | Intent::Left, _, _) => MemberPhase::Leaving,
-        (_, Some(Some(entry)), _) if entry.learner && entry.is_well() => MemberPhase::Learner,
-        (_, Some(Some(entry)), _) if !entry.learner => MemberPhase::Voter,
-        (_, _, Reading::Known(Pod::None | Pod::Gated)) => MemberPhase::Pending,
+        (Intent::Leave | Intent::Removed, _, _) => MemberPhase::Removing,
+        (_, Some(Some(entry)), _) if entry.learner && entry.is_healthy() => MemberPhase::Learner,
+        (_, Some(Some(entry)), _) if !entry.learner => MemberPhase::Running,
+        (_, _, Reading::Known(PodState::Missing | PodState::Gated)) => MemberPhase::Pending,
         (_, _, _) => MemberPhase::Starting,
     }
 }
 
-/// How it is. Each of these has its own time: who was away, was left out, or had no pod is not given up for the time of another.
-fn facts(tale: &Tale<'_>, name: &Name) -> Vec<Fact> {
-    let voice = tale.look.heard.voices.get(name);
-    let is_heard = voice.is_some_and(|it| it.standing.is_some());
-    let (silent, why_silent) = super::words::silence(tale, name);
-    let answers = if is_heard {
-        Fact::yes(ANSWERS, ANSWERS, "It answers.")
+fn condition_updates(input: &StatusInput<'_>, name: &MemberName) -> Vec<ConditionUpdate> {
+    const REACHABLE_MESSAGE: &str = "etcd responds to status requests";
+    let voice = input.inputs.heard.voices.get(name);
+    let is_reachable = voice.is_some_and(|it| it.standing.is_some());
+    let (reason, unreachable) = pods::unreachable(input, name);
+    let reachable = if is_reachable {
+        ConditionUpdate::r#true(REACHABLE, REACHABLE, REACHABLE_MESSAGE)
     } else {
-        Fact::no(ANSWERS, silent, why_silent.clone())
+        ConditionUpdate::r#false(REACHABLE, reason, unreachable.clone())
     };
-    let left_out = tale.look.is_left_out(name).then(|| {
-        let why = voice.and_then(|it| it.silence.clone()).unwrap_or_else(|| "no answer".to_owned());
-        format!("It answers for itself, and does not agree with the others, who agree: {why}.")
+    let isolated = input.inputs.is_isolated(name).then(|| {
+        let error = voice.and_then(|it| it.silence.clone());
+        let error = error.unwrap_or_else(|| "no response".to_owned());
+        format!(
+            "Linearizable read failed on this member only, the other voters have quorum: {error}"
+        )
     });
-    let refused =
-        tale.refused.get(name).map(|why| format!("The API server refuses its pod: {why}."));
-    // A learner answers without the others, and a voter needs them to agree; but one that lacks only the others is not to blame.
-    let healthy = match (&left_out, &refused) {
-        (Some(words), _) => Fact::no(HEALTHY, LEFT_OUT, words.clone()),
-        (None, Some(words)) => Fact::no(HEALTHY, POD_REFUSED, words.clone()),
-        (None, None) if is_heard => Fact::yes(HEALTHY, ANSWERS, "It answers."),
-        (None, None) => Fact::no(HEALTHY, silent, why_silent),
+    let rejected =
+        input.rejected_pods.get(name).map(|error| format!("API server rejected the pod: {error}"));
+    // A learner is healthy without the other members, a voter needs a quorum of them; but a voter that
+    // lacks only the quorum is not the cause.
+    let healthy = match (&isolated, &rejected) {
+        (Some(message), _) => ConditionUpdate::r#false(HEALTHY, ISOLATED, message.clone()),
+        (None, Some(message)) => ConditionUpdate::r#false(HEALTHY, POD_REJECTED, message.clone()),
+        (None, None) if is_reachable => {
+            ConditionUpdate::r#true(HEALTHY, REACHABLE, REACHABLE_MESSAGE)
+        }
+        (None, None) => ConditionUpdate::r#false(HEALTHY, reason, unreachable),
     };
-    let now_and_then = [(LEFT_OUT, left_out), (POD_REFUSED, refused)];
-    let now_and_then =
-        now_and_then.into_iter().filter_map(|(it, words)| Some(Fact::yes(it, it, words?)));
-    [healthy, answers].into_iter().chain(now_and_then).collect()
+    // These two exist only while they are true.
+    let temporary = [(ISOLATED, isolated), (POD_REJECTED, rejected)];
+    let temporary = temporary
+        .into_iter()
+        .filter_map(|(name, message)| Some(ConditionUpdate::r#true(name, name, message?)));
+    [healthy, reachable].into_iter().chain(temporary).collect()
 }

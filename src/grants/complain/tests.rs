@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::api::kinds;
-use crate::api::moment::Moment;
+use crate::api::monotonic::MonotonicTime;
 use crate::grants::memory::{Memory, Outcome, Told};
 use crate::grants::seen::{News, World};
 use crate::grants::shelf::Change;
@@ -22,18 +22,23 @@ fn world(objects: &[(&str, bool)], binding: Option<Bond>) -> World {
     world.take(News::Binding(Change::Begun));
     world.take(News::Binding(Change::Complete));
     if let Some(bond) = binding {
-        world.take(News::Binding(Change::Put(entry("a", names::GRANT, ("b1", 7), bond))));
+        world.take(News::Binding(Change::Put(entry(
+            "a",
+            names::NAMESPACE_ROLE_BINDING,
+            ("b1", 7),
+            bond,
+        ))));
     }
     world
 }
 
-fn words(way: Grants, world: &World, memory: &Memory) -> Vec<Says> {
-    let (words, _) = complain(&Seen { way, world, memory, now: Moment::default() });
+fn words(way: NamespaceAccess, world: &World, memory: &Memory) -> Vec<Says> {
+    let (words, _) = complain(&Seen { way, world, memory, now: MonotonicTime::default() });
     words.into_iter().map(|word| word.says).collect()
 }
 
 fn strict(world: &World) -> Vec<Says> {
-    words(Grants::Strict, world, &Memory::default())
+    words(NamespaceAccess::Manual, world, &Memory::default())
 }
 
 fn told(says: Says) -> Told {
@@ -56,12 +61,12 @@ fn a_binding_that_does_not_grant_is_another_matter_than_none() {
 #[test]
 fn where_it_is_granted_only_a_mark_is_taken_back() {
     let world = world(&[("o1", false), ("o2", true)], Some(GIVES));
-    for way in [Grants::Strict, Grants::Auto] {
+    for way in [NamespaceAccess::Manual, NamespaceAccess::Auto] {
         let (words, _) = complain(&Seen {
             way,
             world: &world,
             memory: &Memory::default(),
-            now: Moment::default(),
+            now: MonotonicTime::default(),
         });
         let said: Vec<_> = words.iter().map(|it| (it.uid.as_str(), it.says)).collect();
         assert_eq!(said, [("o2", Says::Nothing)]);
@@ -71,7 +76,7 @@ fn where_it_is_granted_only_a_mark_is_taken_back() {
 #[test]
 fn an_operator_that_binds_itself_does_not_complain() {
     let world = world(&[("o1", false), ("o2", true)], None);
-    assert_eq!(words(Grants::Auto, &world, &Memory::default()), []);
+    assert_eq!(words(NamespaceAccess::Auto, &world, &Memory::default()), []);
 }
 
 #[test]
@@ -88,17 +93,17 @@ fn an_object_is_spoken_to_once_and_again_when_it_or_the_truth_has_changed() {
     let ungranted = world(&[("o1", true)], None);
     let mut memory = Memory::default();
     memory.tell("o1", told(MISSING));
-    assert_eq!(words(Grants::Strict, &ungranted, &memory), []);
+    assert_eq!(words(NamespaceAccess::Manual, &ungranted, &memory), []);
     // The watch has not yet told of our own write.
     let before = Told { before: "5".to_owned(), after: "6".to_owned(), ..told(MISSING) };
     memory.tell("o1", before);
-    assert_eq!(words(Grants::Strict, &ungranted, &memory), []);
+    assert_eq!(words(NamespaceAccess::Manual, &ungranted, &memory), []);
     // Someone wrote to it since.
     memory.tell("o1", Told { after: "4".to_owned(), ..told(MISSING) });
-    assert_eq!(words(Grants::Strict, &ungranted, &memory), [MISSING]);
+    assert_eq!(words(NamespaceAccess::Manual, &ungranted, &memory), [MISSING]);
     memory.tell("o1", told(MISSING));
     let granted = world(&[("o1", true)], Some(GIVES));
-    assert_eq!(words(Grants::Strict, &granted, &memory), [Says::Nothing]);
+    assert_eq!(words(NamespaceAccess::Manual, &granted, &memory), [Says::Nothing]);
 }
 
 #[test]
@@ -107,15 +112,15 @@ fn few_are_spoken_to_at_a_time_and_who_rests_is_left_alone() {
     let objects: Vec<(&str, bool)> = uids.iter().map(|uid| (uid.as_str(), false)).collect();
     let world = world(&objects, None);
     let mut memory = Memory::default();
-    let now = Moment::default();
-    let seen = Seen { way: Grants::Strict, world: &world, memory: &memory, now };
+    let now = MonotonicTime::default();
+    let seen = Seen { way: NamespaceAccess::Manual, world: &world, memory: &memory, now };
     let (words, more) = complain(&seen);
     assert!(more && words.len() == MOST_WORDS);
     memory.settle(Who::Object("o0".to_owned()), Outcome::Refused, now);
-    let seen = Seen { way: Grants::Strict, world: &world, memory: &memory, now };
+    let seen = Seen { way: NamespaceAccess::Manual, world: &world, memory: &memory, now };
     let (words, more) = complain(&seen);
     assert!(!more && words.len() == MOST_WORDS && words.iter().all(|word| word.uid != "o0"));
     memory.settle(Who::Object("o0".to_owned()), Outcome::Unknown, now);
-    let seen = Seen { way: Grants::Strict, world: &world, memory: &memory, now };
+    let seen = Seen { way: NamespaceAccess::Manual, world: &world, memory: &memory, now };
     assert_eq!(complain(&seen), (Vec::new(), false));
 }

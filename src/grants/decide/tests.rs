@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::api::kinds;
-use crate::api::moment::Moment;
+use crate::api::monotonic::MonotonicTime;
 use crate::grants::memory::{Memory, Outcome};
 use crate::grants::seen::{News, Thing, Which, World};
 use crate::grants::shelf::Change;
@@ -25,7 +25,7 @@ fn world(objects: &[&str], bindings: &[(&str, Bond)]) -> World {
     }
     world.take(News::Binding(Change::Begun));
     for (namespace, bond) in bindings {
-        let binding = entry(namespace, names::GRANT, ("b1", 7), *bond);
+        let binding = entry(namespace, names::NAMESPACE_ROLE_BINDING, ("b1", 7), *bond);
         world.take(News::Binding(Change::Listed(binding)));
     }
     world.take(News::Binding(Change::Complete));
@@ -36,12 +36,12 @@ fn world(objects: &[&str], bindings: &[(&str, Bond)]) -> World {
     world
 }
 
-fn plan_in(way: Grants, world: &World, memory: &Memory) -> Plan {
-    decide(&Seen { way, world, memory, now: Moment::default() })
+fn plan_in(way: NamespaceAccess, world: &World, memory: &Memory) -> Plan {
+    decide(&Seen { way, world, memory, now: MonotonicTime::default() })
 }
 
 fn plan(world: &World) -> Plan {
-    plan_in(Grants::Auto, world, &Memory::default())
+    plan_in(NamespaceAccess::Auto, world, &Memory::default())
 }
 
 /// The only act of a plan.
@@ -156,7 +156,7 @@ fn strict_means_that_nothing_is_bound() {
     for bonds in [&[][..], &[("a", OURS)], &[("a", DRIFTED)], &[("a", STRANGE)]] {
         for objects in [&["a"][..], &[]] {
             let world = world(objects, bonds);
-            assert_eq!(plan_in(Grants::Strict, &world, &Memory::default()).steps, []);
+            assert_eq!(plan_in(NamespaceAccess::Manual, &world, &Memory::default()).steps, []);
         }
     }
 }
@@ -165,14 +165,14 @@ fn strict_means_that_nothing_is_bound() {
 fn who_rests_is_left_alone_and_the_others_are_not() {
     let world = world(&["a", "b"], &[]);
     let mut memory = Memory::default();
-    memory.settle(Who::Namespace("a".to_owned()), Outcome::NotNow, Moment::default());
-    let steps = plan_in(Grants::Auto, &world, &memory).steps;
+    memory.settle(Who::Namespace("a".to_owned()), Outcome::NotNow, MonotonicTime::default());
+    let steps = plan_in(NamespaceAccess::Auto, &world, &memory).steps;
     assert_eq!(steps.iter().map(|it| it.namespace.as_str()).collect::<Vec<_>>(), ["b"]);
-    let later = Moment::new(Duration::from_secs(2));
-    let seen = Seen { way: Grants::Auto, world: &world, memory: &memory, now: later };
+    let later = MonotonicTime::new(Duration::from_secs(2));
+    let seen = Seen { way: NamespaceAccess::Auto, world: &world, memory: &memory, now: later };
     assert_eq!(decide(&seen).steps.len(), 2);
-    memory.settle(Who::Namespace("a".to_owned()), Outcome::Unknown, Moment::default());
-    assert_eq!(plan_in(Grants::Auto, &world, &memory).steps, []);
+    memory.settle(Who::Namespace("a".to_owned()), Outcome::Unknown, MonotonicTime::default());
+    assert_eq!(plan_in(NamespaceAccess::Auto, &world, &memory).steps, []);
 }
 
 #[test]

@@ -47,7 +47,7 @@ fn the_binding_binds_our_account_to_our_role_and_nothing_else() {
         json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
             "metadata": {
-                "name": names::GRANT, "namespace": "team",
+                "name": names::NAMESPACE_ROLE_BINDING, "namespace": "team",
                 "labels": {
                     "app.kubernetes.io/name": "quorate",
                     "app.kubernetes.io/part-of": "quorate",

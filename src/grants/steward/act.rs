@@ -1,17 +1,17 @@
 //! Does what was decided, one write at a time, and never chooses.
 //! Comes in: steps and words. Goes out: how each ended, noted in the memory and on the shelf.
-//! May touch: `ports::grants`. Nothing is taken away on the word of a watch alone: the namespace is
+//! May touch: `clients::rbac`. Nothing is taken away on the word of a watch alone: the namespace is
 //! looked at once more.
 
 use super::Run;
 use crate::api::{kinds, names};
+use crate::clients::clock;
+use crate::clients::rbac::{RbacError, RbacErrorClass};
 use crate::grants::complain::Word;
 use crate::grants::decide::{Act, Step, Target};
 use crate::grants::memory::{Outcome, Told, Who};
 use crate::grants::render;
 use crate::grants::seen::bond;
-use crate::ports::clock;
-use crate::ports::grants::{Class, GrantsError};
 
 impl Run {
     /// Makes one step.
@@ -30,20 +30,20 @@ impl Run {
         };
         if outcome == Outcome::Done {
             self.said.done(step);
-            self.metrics.grants.step(step.because.name());
+            self.metrics.namespace_access.change(step.because.name());
         }
         let who = Who::Namespace(step.namespace.clone());
         self.memory.settle(who, outcome, self.clock.now());
         outcome
     }
 
-    async fn grant(&mut self, namespace: &str) -> Result<Outcome, GrantsError> {
+    async fn grant(&mut self, namespace: &str) -> Result<Outcome, RbacError> {
         let binding = self.port.create(&render::binding(namespace, &self.operator)).await?;
         self.world.bindings.put(bond(&binding, &self.operator));
         Ok(Outcome::Done)
     }
 
-    async fn repair(&mut self, namespace: &str, target: &Target) -> Result<Outcome, GrantsError> {
+    async fn repair(&mut self, namespace: &str, target: &Target) -> Result<Outcome, RbacError> {
         let patch = render::repair(target, &self.operator);
         let binding = self.port.patch(namespace, &patch).await?;
         self.world.bindings.put(bond(&binding, &self.operator));
@@ -52,7 +52,7 @@ impl Run {
 
     /// An object that is made between the look and the deletion is seen by its watch, and the
     /// binding comes back.
-    async fn withdraw(&mut self, namespace: &str, target: &Target) -> Result<Outcome, GrantsError> {
+    async fn withdraw(&mut self, namespace: &str, target: &Target) -> Result<Outcome, RbacError> {
         for kind in kinds::ALL {
             if self.port.has_any(kind, namespace).await? {
                 tracing::debug!(namespace, kind = kind.name, "the namespace is in use after all");
@@ -61,7 +61,7 @@ impl Run {
         }
         let Target { uid, version } = target;
         self.port.delete(namespace, uid, version).await?;
-        self.world.bindings.remove(namespace, names::GRANT, uid);
+        self.world.bindings.remove(namespace, names::NAMESPACE_ROLE_BINDING, uid);
         Ok(Outcome::Done)
     }
 
@@ -78,7 +78,7 @@ impl Run {
         outcome
     }
 
-    async fn say(&mut self, word: &Word) -> Result<Outcome, GrantsError> {
+    async fn say(&mut self, word: &Word) -> Result<Outcome, RbacError> {
         let kind = word.which.0;
         let Some(object) = self.port.read(kind, &word.namespace, &word.name).await? else {
             return Ok(Outcome::NotNow);
@@ -102,10 +102,12 @@ impl Run {
     }
 }
 
-const fn outcome(class: Class) -> Outcome {
+const fn outcome(class: RbacErrorClass) -> Outcome {
     match class {
-        Class::NotFound | Class::Conflict | Class::Terminating => Outcome::NotNow,
-        Class::Forbidden | Class::Refused => Outcome::Refused,
-        Class::Unwell | Class::NotLeading => Outcome::Unknown,
+        RbacErrorClass::NotFound | RbacErrorClass::Conflict | RbacErrorClass::Terminating => {
+            Outcome::NotNow
+        }
+        RbacErrorClass::Forbidden | RbacErrorClass::Rejected => Outcome::Refused,
+        RbacErrorClass::ServerError | RbacErrorClass::NotLeading => Outcome::Unknown,
     }
 }

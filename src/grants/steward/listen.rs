@@ -1,6 +1,6 @@
 //! The six watches as one: our five kinds, and the bindings.
 //! Comes in: the port. Goes out: news for the shelves, and why a watch broke.
-//! May touch: `ports`. Objects are made small here: only what a decision needs is kept.
+//! May touch: `clients`. Objects are made small here: only what a decision needs is kept.
 
 use futures::StreamExt;
 use futures::stream::{BoxStream, SelectAll, select_all};
@@ -8,10 +8,10 @@ use kube::api::PartialObjectMeta;
 use kube::runtime::watcher::Event;
 
 use crate::api::kinds;
+use crate::clients::rbac::RbacClient;
+use crate::clients::watch::WatchError;
 use crate::grants::seen::{News, Which, bond, thing};
 use crate::grants::shelf::{Change, Entry};
-use crate::ports::grants::GrantsPort;
-use crate::ports::watch::WatchError;
 
 /// One thing that was heard.
 pub(super) struct Heard {
@@ -25,7 +25,7 @@ pub(super) struct Heard {
 pub(super) type Listening = BoxStream<'static, Heard>;
 
 /// Begins to listen, for an operator that runs in the namespace `operator`.
-pub(super) fn listen(port: &GrantsPort, operator: &str) -> SelectAll<Listening> {
+pub(super) fn listen(port: &RbacClient, operator: &str) -> SelectAll<Listening> {
     let objects = kinds::ALL.map(|kind| {
         let heard = move |told| {
             let (change, error) =

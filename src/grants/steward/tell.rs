@@ -5,21 +5,21 @@
 use std::collections::BTreeMap;
 
 use crate::api::names;
+use crate::clients::rbac::{RbacError, RbacErrorClass, RbacOperation};
+use crate::clients::watch::{self, WatchError};
 use crate::grants::complain::{Says, Word};
 use crate::grants::decide::{Act, Step};
 use crate::grants::seen::News;
 use crate::grants::shelf::Change;
-use crate::ports::grants::{Class, Doing, GrantsError};
-use crate::ports::watch::{self, WatchError};
-use crate::telemetry::chain;
+use crate::telemetry::error_chain;
 
 /// What was said last.
 #[derive(Default)]
 pub(super) struct Said {
     /// Watches that are broken, and how.
-    broken: BTreeMap<&'static str, watch::Class>,
+    broken: BTreeMap<&'static str, watch::WatchErrorClass>,
     /// What is refused, and how.
-    refused: BTreeMap<Doing, Class>,
+    refused: BTreeMap<RbacOperation, RbacErrorClass>,
     /// Bindings in the way, by namespace.
     blocked: BTreeMap<String, String>,
 }
@@ -35,26 +35,28 @@ impl Said {
             tracing::info!(kind = from, "objects are watched again");
         }
         let Some(error) = error else { return };
-        let (class, error) = (error.class(), chain(error));
-        if class == watch::Class::Expired || self.broken.insert(from, class) == Some(class) {
+        let (class, error) = (error.class(), error_chain(error));
+        if class == watch::WatchErrorClass::Expired
+            || self.broken.insert(from, class) == Some(class)
+        {
             tracing::debug!(kind = from, error, "the watch begins anew");
             return;
         }
         match class {
-            watch::Class::NotFound => tracing::warn!(
+            watch::WatchErrorClass::NotFound => tracing::warn!(
                 kind = from,
                 error,
                 "the kind is not served; are the custom resource definitions installed? no rights \
                  are taken back meanwhile"
             ),
-            watch::Class::Refused => tracing::warn!(
+            watch::WatchErrorClass::Rejected => tracing::warn!(
                 kind = from,
                 error,
                 "the Kubernetes API refuses to list and watch; does the ClusterRole with its \
                  ClusterRoleBinding stand? no rights are taken back meanwhile"
             ),
-            watch::Class::Expired => {}
-            watch::Class::Unwell => {
+            watch::WatchErrorClass::Expired => {}
+            watch::WatchErrorClass::ServerError => {
                 tracing::warn!(kind = from, error, "objects cannot be watched; will try again");
             }
         }
@@ -66,7 +68,7 @@ impl Said {
             if self.blocked.get(namespace) != Some(uid) {
                 tracing::warn!(
                     namespace,
-                    rolebinding = names::GRANT,
+                    rolebinding = names::NAMESPACE_ROLE_BINDING,
                     "someone else's rolebinding has the name of the operator's, and does not grant \
                      its rights; it is left alone, and objects here wait until it is deleted"
                 );
@@ -84,16 +86,16 @@ impl Said {
         match act {
             Act::Grant => {
                 tracing::info!(namespace, because, "namespace granted");
-                self.refused.remove(&Doing::Create);
+                self.refused.remove(&RbacOperation::Create);
             }
             Act::Repair(_) => {
                 tracing::warn!(namespace, because, "the namespace's grant was repaired");
-                self.refused.remove(&Doing::Patch);
+                self.refused.remove(&RbacOperation::Patch);
             }
             Act::Withdraw(_) => {
                 tracing::info!(namespace, because, "the namespace's grant was taken back");
-                self.refused.remove(&Doing::List);
-                self.refused.remove(&Doing::Delete);
+                self.refused.remove(&RbacOperation::List);
+                self.refused.remove(&RbacOperation::Delete);
             }
         }
     }
@@ -102,8 +104,8 @@ impl Said {
     pub(super) fn spoken(&mut self, word: &Word) {
         let Word { which, namespace, name, uid: _, version: _, says } = word;
         let kind = which.0.name;
-        self.refused.remove(&Doing::Read);
-        self.refused.remove(&Doing::ApplyStatus);
+        self.refused.remove(&RbacOperation::Read);
+        self.refused.remove(&RbacOperation::ApplyStatus);
         match says {
             Says::NotGranted(_) => {
                 tracing::info!(kind, namespace, name, "waits for its namespace to be granted");
@@ -113,30 +115,32 @@ impl Said {
     }
 
     /// Tells of a call that failed, if it is news.
-    pub(super) fn failed(&mut self, namespace: &str, error: &GrantsError) {
-        let (doing, class, error) = (error.doing(), error.class(), chain(error));
+    pub(super) fn failed(&mut self, namespace: &str, error: &RbacError) {
+        let (doing, class, error) = (error.operation(), error.class(), error_chain(error));
         match class {
             // The namespace goes, or somebody was faster: both pass by themselves.
-            Class::NotFound | Class::Conflict | Class::Terminating => {
+            RbacErrorClass::NotFound | RbacErrorClass::Conflict | RbacErrorClass::Terminating => {
                 tracing::debug!(namespace, error, "not now");
             }
-            Class::NotLeading => tracing::debug!(namespace, error, "this replica does not lead"),
-            Class::Forbidden | Class::Refused | Class::Unwell
+            RbacErrorClass::NotLeading => {
+                tracing::debug!(namespace, error, "this replica does not lead");
+            }
+            RbacErrorClass::Forbidden | RbacErrorClass::Rejected | RbacErrorClass::ServerError
                 if self.refused.insert(doing, class) == Some(class) =>
             {
                 tracing::debug!(namespace, error, "still not done");
             }
-            Class::Forbidden => tracing::warn!(
+            RbacErrorClass::Forbidden => tracing::warn!(
                 namespace,
                 right = %doing,
                 error,
                 "the operator's account lacks a right; does the ClusterRole with its \
                  ClusterRoleBinding stand? will try again"
             ),
-            Class::Refused => {
+            RbacErrorClass::Rejected => {
                 tracing::warn!(namespace, error, "the Kubernetes API refuses; will try again");
             }
-            Class::Unwell => tracing::warn!(
+            RbacErrorClass::ServerError => tracing::warn!(
                 namespace,
                 error,
                 "the Kubernetes API does not answer well; will look again"

@@ -10,17 +10,17 @@ use tokio::sync::watch;
 
 use super::*;
 use crate::api::leadership::Leadership;
-use crate::api::moment::Moment;
+use crate::api::monotonic::MonotonicTime;
 use crate::grants::render;
 use server::Server;
 
 const SYSTEM: &str = "quorate-system";
 const GRANT: &str = "quorate-namespace";
 
-fn steward(server: &Server, way: Grants, told: &watch::Sender<Leadership>) -> Steward {
+fn steward(server: &Server, way: NamespaceAccess, told: &watch::Sender<Leadership>) -> Steward {
     Steward {
         client: server.client(),
-        mandate: Mandate::new(told.subscribe(), Clock::start()),
+        mandate: LeaderGuard::new(told.subscribe(), Clock::start()),
         namespace: SYSTEM.to_owned(),
         way,
         metrics: Metrics::new(Timestamp::UNIX_EPOCH),
@@ -28,11 +28,11 @@ fn steward(server: &Server, way: Grants, told: &watch::Sender<Leadership>) -> St
 }
 
 fn leading() -> watch::Sender<Leadership> {
-    watch::Sender::new(Leadership::Leading { until: Moment::new(Duration::from_hours(1)) })
+    watch::Sender::new(Leadership::Leading { until: MonotonicTime::new(Duration::from_hours(1)) })
 }
 
 /// Runs a steward while `story` is told.
-async fn during<T>(server: &Server, way: Grants, story: impl Future<Output = T>) -> T {
+async fn during<T>(server: &Server, way: NamespaceAccess, story: impl Future<Output = T>) -> T {
     let told = leading();
     let steward = steward(server, way, &told);
     tokio::select! {
@@ -68,7 +68,7 @@ fn writes(calls: &[String]) -> Vec<&str> {
 #[tokio::test(start_paused = true)]
 async fn a_grant_comes_with_the_first_object_and_goes_with_the_last() {
     let server = Server::new();
-    during(&server, Grants::Auto, async {
+    during(&server, NamespaceAccess::Auto, async {
         a_while().await;
         assert_eq!(server.calls(), Vec::<String>::new(), "an empty cluster needs nothing");
         server.put("etcdclusters", "team", "data", json!({}));
@@ -100,9 +100,10 @@ async fn a_grant_comes_with_the_first_object_and_goes_with_the_last() {
 async fn a_new_leader_finds_everything_done_and_writes_nothing() {
     let server = Server::new();
     server.put("etcdbackups", "team", "one", json!({}));
-    during(&server, Grants::Auto, until("granted", || binding(&server, "team").is_some())).await;
+    during(&server, NamespaceAccess::Auto, until("granted", || binding(&server, "team").is_some()))
+        .await;
     server.calls();
-    during(&server, Grants::Auto, a_while()).await;
+    during(&server, NamespaceAccess::Auto, a_while()).await;
     assert_eq!(server.calls(), Vec::<String>::new());
 }
 
@@ -114,7 +115,7 @@ async fn our_binding_is_repaired_and_what_others_added_to_it_stays() {
     ours["subjects"] = json!([{ "kind": "User", "name": "eve" }]);
     ours["metadata"]["annotations"] = json!({ "note": "kept" });
     server.put("rolebindings", "team", GRANT, ours);
-    during(&server, Grants::Auto, async {
+    during(&server, NamespaceAccess::Auto, async {
         let repaired = || binding(&server, "team").unwrap()["subjects"][0]["name"] == "quorate";
         until("repaired", repaired).await;
         a_while().await;
@@ -132,7 +133,7 @@ async fn nobody_elses_binding_is_written_to() {
         "kind": "Role", "name": "quorate" } });
     let before = server.put("rolebindings", "team", GRANT, other.clone());
     server.put("rolebindings", "empty", GRANT, other);
-    during(&server, Grants::Auto, a_while()).await;
+    during(&server, NamespaceAccess::Auto, a_while()).await;
     assert_eq!(server.calls(), Vec::<String>::new());
     assert_eq!(binding(&server, "team"), Some(before));
 }
@@ -144,7 +145,7 @@ async fn a_kind_that_is_not_served_keeps_every_binding_and_hinders_no_grant() {
     let ours = serde_json::to_value(render::binding("old", SYSTEM)).unwrap();
     server.put("rolebindings", "old", GRANT, ours);
     server.put("etcdclusters", "team", "data", json!({}));
-    during(&server, Grants::Auto, async {
+    during(&server, NamespaceAccess::Auto, async {
         until("granted", || binding(&server, "team").is_some()).await;
         a_while().await;
         assert!(binding(&server, "old").is_some());
@@ -159,7 +160,7 @@ async fn a_replica_that_does_not_lead_writes_nothing() {
     let server = Server::new();
     server.put("etcdclusters", "team", "data", json!({}));
     let told = watch::Sender::new(Leadership::Following);
-    let steward = steward(&server, Grants::Auto, &told);
+    let steward = steward(&server, NamespaceAccess::Auto, &told);
     tokio::select! {
         () = steward.run() => panic!("the steward goes on until it is dropped"),
         () = a_while() => {}
@@ -171,7 +172,7 @@ async fn a_replica_that_does_not_lead_writes_nothing() {
 async fn objects_say_what_is_missing_until_it_is_granted() {
     let server = Server::new();
     server.put("etcdclusters", "team", "data", json!({ "metadata": { "generation": 1 } }));
-    during(&server, Grants::Strict, async {
+    during(&server, NamespaceAccess::Manual, async {
         let status = || server.get("etcdclusters", "team", "data").unwrap()["status"].clone();
         until("said", || status()["conditions"][1]["reason"] == "NamespaceNotGranted").await;
         a_while().await;
@@ -196,7 +197,8 @@ fn run(server: &Server) -> Run {
     use crate::grants::seen::{News, Which, thing};
     use crate::grants::shelf::Change;
     let told = leading();
-    let Steward { client, mandate, namespace, way, metrics } = steward(server, Grants::Auto, &told);
+    let Steward { client, mandate, namespace, way, metrics } =
+        steward(server, NamespaceAccess::Auto, &told);
     let mut world = World::default();
     for kind in kinds::ALL {
         world.take(News::Object(Which(kind), Change::Begun));
@@ -209,7 +211,7 @@ fn run(server: &Server) -> Run {
     let put = Change::Put(thing(&metadata));
     world.take(News::Object(Which(&kinds::ETCD_CLUSTER), put));
     Run {
-        port: GrantsPort::new(client, mandate),
+        port: RbacClient::new(client, mandate),
         operator: namespace,
         way,
         metrics,

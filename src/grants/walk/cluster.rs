@@ -265,7 +265,7 @@ fn object_entry(namespace: &str, object: &Object) -> Entry<Thing> {
 fn binding_entry(namespace: &str, binding: &Binding) -> Entry<Bond> {
     let ours = binding.owner == Owner::Operator;
     let what = Bond { ours, exact: binding.intact, gives: gives(binding), going: false };
-    entry(namespace, names::GRANT, (&binding.uid, binding.version), what)
+    entry(namespace, names::NAMESPACE_ROLE_BINDING, (&binding.uid, binding.version), what)
 }
 
 pub(in crate::grants) fn entry<T>(

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use super::Tally;
 use super::cluster::{Answer, BINDINGS, Cluster};
-use crate::api::grants::Grants;
-use crate::api::moment::Moment;
-use crate::api::walk::Dice;
+use crate::api::monotonic::MonotonicTime;
+use crate::api::namespace_access::NamespaceAccess;
+use crate::api::test_rng::TestRng;
 use crate::api::{kinds, names};
 use crate::grants::complain::{Word, complain};
 use crate::grants::decide::{Act, Step, decide};
@@ -34,7 +34,7 @@ enum Task {
 }
 
 pub(super) struct Leader {
-    way: Grants,
+    way: NamespaceAccess,
     world: World,
     memory: Memory,
     watches: Vec<Watch>,
@@ -42,7 +42,7 @@ pub(super) struct Leader {
 }
 
 impl Leader {
-    pub(super) fn begin(way: Grants, cluster: &Cluster) -> Self {
+    pub(super) fn begin(way: NamespaceAccess, cluster: &Cluster) -> Self {
         let mut leader = Self {
             way,
             world: World::default(),
@@ -71,7 +71,7 @@ impl Leader {
         self.list(cluster, place);
     }
 
-    pub(super) fn hear(&mut self, cluster: &mut Cluster, dice: &mut Dice, trouble: bool) {
+    pub(super) fn hear(&mut self, cluster: &mut Cluster, dice: &mut TestRng, trouble: bool) {
         for watch in &mut self.watches {
             let log = cluster.log.iter().skip(watch.read);
             let here = log.filter(|(place, _)| *place == watch.place);
@@ -86,8 +86,8 @@ impl Leader {
         }
     }
 
-    fn now(cluster: &Cluster) -> Moment {
-        Moment::new(Duration::from_millis(cluster.now * 100))
+    fn now(cluster: &Cluster) -> MonotonicTime {
+        MonotonicTime::new(Duration::from_millis(cluster.now * 100))
     }
 
     fn seen(&self, cluster: &Cluster) -> Seen<'_> {
@@ -104,7 +104,7 @@ impl Leader {
     pub(super) fn act(
         &mut self,
         cluster: &mut Cluster,
-        dice: &mut Dice,
+        dice: &mut TestRng,
         tally: &mut Tally,
         trouble: bool,
     ) {
@@ -148,7 +148,11 @@ impl Leader {
                 let Act::Withdraw(target) = &step.act else { panic!("{step:?}") };
                 let answer = cluster.delete(&step.namespace, target, *looked);
                 if matches!(answer, Answer::Done(_)) && !lost {
-                    self.world.bindings.remove(&step.namespace, names::GRANT, &target.uid);
+                    self.world.bindings.remove(
+                        &step.namespace,
+                        names::NAMESPACE_ROLE_BINDING,
+                        &target.uid,
+                    );
                 }
                 self.landed(answer, &mut tally.withdrawn, lost)
             }

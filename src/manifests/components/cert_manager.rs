@@ -1,15 +1,12 @@
-//! Certificates from cert-manager.
-//! Comes in: a namespace. Goes out: a part with an authority and a certificate of the operator's
-//! own, and the marks by which cert-manager tells the API server whom to trust.
-//! May touch: `api::names`. Pure.
+//! Component: serving certificate and CA bundles from cert-manager.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use serde_json::{Value, json};
 
 use super::super::kustomize::Target;
-use super::super::yaml::{Unwritable, document};
-use super::super::{labels, rights};
-use super::{Change, Component, Resources, certificate_files};
+use super::super::yaml::{YamlError, document};
+use super::super::{labels, rbac};
+use super::{Component, PatchFile, ResourceFile, certificate_files};
 use crate::api::names;
 
 const API: &str = "cert-manager.io/v1";
@@ -19,14 +16,14 @@ const SELF_SIGNED: &str = "quorate-self-signed";
 /// operator keeps its own authorities.
 const AUTHORITY: &str = "quorate-authority";
 
-pub(super) fn component(namespace: &str) -> Result<Component, Unwritable> {
+pub(super) fn component(namespace: &str) -> Result<Component, YamlError> {
     Ok(Component {
         name: "cert-manager",
         note: "The webhooks' certificate is made and renewed by cert-manager, which must be there \
                already, with its cainjector.\nkubectl apply -k deploy/overlays/cert-manager",
-        stands_alone: true,
+        has_overlay: true,
         needs: &[certificate_files::NAME],
-        resources: vec![Resources {
+        resources: vec![ResourceFile {
             file: "certificates.yaml",
             note: "The authority lives for ten years and keeps its key when it is renewed, so that \
                    certificates it has signed\nbefore are still trusted. The certificate lives \
@@ -38,7 +35,7 @@ pub(super) fn component(namespace: &str) -> Result<Component, Unwritable> {
                 document(&certificate(namespace))?,
             ],
         }],
-        changes: vec![Change {
+        patches: vec![PatchFile {
             file: "inject.yaml",
             body: json!({
                 "apiVersion": "v1",
@@ -48,17 +45,17 @@ pub(super) fn component(namespace: &str) -> Result<Component, Unwritable> {
                     "annotations": {INJECT: format!("{namespace}/{}", names::WEBHOOK_SERVICE)},
                 },
             }),
-            targets: trusting(),
+            targets: injected_targets(),
         }],
     })
 }
 
 /// What the API server reads to know whom to trust.
-fn trusting() -> Vec<Target> {
-    let definition = |name: String| Target::one("CustomResourceDefinition", &name);
-    let mut targets: Vec<Target> = rights::converted().into_iter().map(definition).collect();
+fn injected_targets() -> Vec<Target> {
+    let definition = |name: String| Target::object("CustomResourceDefinition", &name);
+    let mut targets: Vec<Target> = rbac::converted().into_iter().map(definition).collect();
     for kind in ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"] {
-        targets.push(Target::one(kind, names::WEBHOOK_CONFIGURATION));
+        targets.push(Target::object(kind, names::WEBHOOK_CONFIGURATION));
     }
     targets
 }

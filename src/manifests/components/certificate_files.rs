@@ -1,13 +1,11 @@
-//! Certificates that somebody else makes: the operator reads them from files.
-//! Comes in: nothing. Goes out: a part without any right that only making certificates needs.
-//! May touch: `api::names`. Pure.
+//! Component: serving certificate from files; the operator's permissions for its own CA are removed.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use serde_json::json;
 
 use super::super::kustomize::Target;
-use super::super::rights;
-use super::{Change, Component, deployment, flag, removal};
+use super::super::rbac;
+use super::{Component, PatchFile, deployment, flag, removal};
 use crate::api::names;
 
 /// The name of this part, for those that need it.
@@ -22,29 +20,29 @@ pub(super) fn component() -> Component {
         note: "The webhooks' certificate comes from the Secret quorate-webhook-tls, which somebody \
                else makes and renews.\nThe operator then makes none, and has no right to read a \
                Secret or to change what the API server trusts.\nSee webhook-certs/README.md.",
-        stands_alone: false,
+        has_overlay: false,
         needs: &[],
         resources: Vec::new(),
-        changes: vec![
-            Change {
+        patches: vec![
+            PatchFile {
                 file: "flag.yaml",
                 body: json!([flag(&format!("--webhook-cert-dir={FOLDER}"))]),
                 targets: vec![deployment()],
             },
-            Change { file: "volume.yaml", body: volume(), targets: vec![deployment()] },
-            Change {
+            PatchFile { file: "volume.yaml", body: volume(), targets: vec![deployment()] },
+            PatchFile {
                 file: "role.yaml",
                 body: json!({
                     "apiVersion": "rbac.authorization.k8s.io/v1",
                     "kind": "Role",
                     "metadata": {"name": names::OPERATOR},
-                    "rules": rights::rules([rights::leases(), rights::migration_record()].concat()),
+                    "rules": rbac::rules([rbac::leases(), rbac::migration_record()].concat()),
                 }),
-                targets: vec![Target::one("Role", names::OPERATOR)],
+                targets: vec![Target::object("Role", names::OPERATOR)],
             },
             removal(vec![
-                Target::one("ClusterRole", names::WEBHOOKS_ROLE),
-                Target::one("ClusterRoleBinding", names::WEBHOOKS_ROLE),
+                Target::object("ClusterRole", names::WEBHOOKS_ROLE),
+                Target::object("ClusterRoleBinding", names::WEBHOOKS_ROLE),
             ]),
         ],
     }

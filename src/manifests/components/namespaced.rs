@@ -1,14 +1,11 @@
-//! An operator for its own namespace alone.
-//! Comes in: nothing. Goes out: a part with one Role, and without anything that belongs to the
-//! whole cluster.
-//! May touch: `api::names`. Pure.
+//! Component: an operator for its own namespace, with one Role and without cluster-scoped objects.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use serde_json::{Value, json};
 
 use super::super::kustomize::Target;
-use super::super::rights;
-use super::{CONTAINER, Change, Component, deployment, flag, removal};
+use super::super::rbac;
+use super::{CONTAINER, Component, PatchFile, deployment, flag, removal};
 use crate::api::names;
 
 pub(super) fn component() -> Component {
@@ -17,12 +14,12 @@ pub(super) fn component() -> Component {
         note: "The operator works in its own namespace alone, with one Role. Another installation, \
                exactly one, owns the\ncustom resource definitions and answers the webhooks; this \
                one has neither.\nkubectl apply -k deploy/overlays/namespaced",
-        stands_alone: true,
+        has_overlay: true,
         needs: &[],
         resources: Vec::new(),
-        changes: vec![
-            Change { file: "deployment.yaml", body: run(), targets: vec![deployment()] },
-            Change {
+        patches: vec![
+            PatchFile { file: "deployment.yaml", body: run(), targets: vec![deployment()] },
+            PatchFile {
                 file: "role.yaml",
                 body: json!({
                     "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -30,15 +27,15 @@ pub(super) fn component() -> Component {
                     "metadata": {"name": names::OPERATOR},
                     "rules": rules(),
                 }),
-                targets: vec![Target::one("Role", names::OPERATOR)],
+                targets: vec![Target::object("Role", names::OPERATOR)],
             },
             removal(vec![
-                Target::every("CustomResourceDefinition"),
-                Target::every("ClusterRole"),
-                Target::every("ClusterRoleBinding"),
-                Target::every("MutatingWebhookConfiguration"),
-                Target::every("ValidatingWebhookConfiguration"),
-                Target::one("Service", names::WEBHOOK_SERVICE),
+                Target::all("CustomResourceDefinition"),
+                Target::all("ClusterRole"),
+                Target::all("ClusterRoleBinding"),
+                Target::all("MutatingWebhookConfiguration"),
+                Target::all("ValidatingWebhookConfiguration"),
+                Target::object("Service", names::WEBHOOK_SERVICE),
             ]),
         ],
     }
@@ -47,14 +44,14 @@ pub(super) fn component() -> Component {
 /// The webhooks' certificates are another's, so that Secret is not of it. What holds everywhere else holds
 /// here for one namespace.
 fn rules() -> Value {
-    let rights = [
-        rights::leases(),
-        rights::kinds_everywhere(),
-        rights::belongings_everywhere(),
-        rights::statuses(),
-        rights::belongings(),
+    let permissions = [
+        rbac::leases(),
+        rbac::watch_own_kinds(),
+        rbac::watch_owned_objects(),
+        rbac::statuses(),
+        rbac::owned_objects(),
     ];
-    json!(rights::rules(rights.concat()))
+    json!(rbac::rules(permissions.concat()))
 }
 
 /// The flag, and no port for webhooks. Kubernetes itself puts the namespace in.

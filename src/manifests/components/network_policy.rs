@@ -1,6 +1,4 @@
-//! Who may talk to the operator, and whom it may talk to.
-//! Comes in: a namespace. Goes out: a part with a `NetworkPolicy`.
-//! May touch: `api::names` and k8s-openapi types. Pure.
+//! Component: a NetworkPolicy for the operator's pods.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use k8s_openapi::api::networking::v1::{
@@ -10,8 +8,8 @@ use k8s_openapi::api::networking::v1::{
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::super::labels;
-use super::super::yaml::{Unwritable, document};
-use super::{Component, Resources};
+use super::super::yaml::{YamlError, document};
+use super::{Component, ResourceFile};
 use crate::api::names;
 
 const DNS: i32 = 53;
@@ -22,25 +20,25 @@ const API_SERVER: [i32; 2] = [6443, 443];
 const MEMBERS: [u16; 3] =
     [names::ETCD_CLIENT_PORT, names::ETCD_PEER_PORT, names::ETCD_METRICS_PORT];
 
-pub(super) fn component(namespace: &str) -> Result<Component, Unwritable> {
+pub(super) fn component(namespace: &str) -> Result<Component, YamlError> {
     Ok(Component {
         name: "network-policy",
         note: "Rules for who may talk to the operator and whom it may talk to. They hold only \
                where the cluster's network\nenforces NetworkPolicy.\nkubectl apply -k \
                deploy/overlays/network-policy",
-        stands_alone: true,
+        has_overlay: true,
         needs: &[],
-        resources: vec![Resources {
+        resources: vec![ResourceFile {
             file: "network-policy.yaml",
             note: "In: probes and metrics (the kubelet comes from the node, whose address no \
                    selector can name), and webhooks\n(the API server is rarely a pod).\nOut: DNS \
                    (the resolver may run on the node), and the API server. Rules see the address \
                    behind the `kubernetes`\nService: its port is 6443 in most clusters and 443 in \
-                   many managed ones. And the members of etcd clusters, on their three ports.\nWhatever is not named is denied, because both directions \
+                   many managed ones. And the members of etcd clusters, on their three ports.\nWhatever is not named is denied, reason both directions \
                    are.",
             documents: vec![document(&policy(namespace))?],
         }],
-        changes: Vec::new(),
+        patches: Vec::new(),
     })
 }
 

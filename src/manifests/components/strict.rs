@@ -1,13 +1,11 @@
-//! An operator that grants itself nothing.
-//! Comes in: nothing. Goes out: a part that sees bindings and makes none.
-//! May touch: `api::names`. Pure.
+//! Component: `RoleBindings` are created by an administrator; the operator only watches them.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use serde_json::json;
 
 use super::super::kustomize::Target;
-use super::super::rights;
-use super::{Change, Component, deployment, flag};
+use super::super::rbac;
+use super::{Component, PatchFile, deployment, flag};
 use crate::api::names;
 
 pub(super) fn component() -> Component {
@@ -16,32 +14,32 @@ pub(super) fn component() -> Component {
         note: "The operator grants itself nothing: an administrator binds the ClusterRole \
                quorate-namespace in each namespace\nthat it shall work in. deploy/README.md has \
                the command.\nkubectl apply -k deploy/overlays/strict",
-        stands_alone: true,
+        has_overlay: true,
         needs: &[],
         resources: Vec::new(),
-        changes: vec![
-            Change {
+        patches: vec![
+            PatchFile {
                 file: "flag.yaml",
-                body: json!([flag("--grants=strict")]),
+                body: json!([flag("--namespace-access=manual")]),
                 targets: vec![deployment()],
             },
-            Change {
+            PatchFile {
                 file: "cluster-role.yaml",
                 body: json!({
                     "apiVersion": "rbac.authorization.k8s.io/v1",
                     "kind": "ClusterRole",
                     "metadata": {"name": names::OPERATOR},
-                    "rules": rights::rules(
+                    "rules": rbac::rules(
                         [
-                            rights::kinds_everywhere(),
-                            rights::belongings_everywhere(),
-                            rights::definitions(),
-                            rights::granted_by_others(),
+                            rbac::watch_own_kinds(),
+                            rbac::watch_owned_objects(),
+                            rbac::definitions(),
+                            rbac::manual_namespace_access(),
                         ]
                         .concat()
                     ),
                 }),
-                targets: vec![Target::one("ClusterRole", names::OPERATOR)],
+                targets: vec![Target::object("ClusterRole", names::OPERATOR)],
             },
         ],
     }

@@ -1,4 +1,4 @@
-//! Which settings are taken, and what is said about those that are not.
+//! Accepted settings, and the errors of invalid ones.
 
 use clap::Parser;
 
@@ -13,8 +13,8 @@ fn args(flags: &[&str]) -> RunArgs {
     *args
 }
 
-fn in_a_pod() -> Surroundings {
-    Surroundings {
+fn in_a_pod() -> Environment {
+    Environment {
         pod_name: Some("quorate-0".to_owned()),
         pod_namespace: Some("quorate-system".to_owned()),
         host_name: Some("node".to_owned()),
@@ -23,39 +23,39 @@ fn in_a_pod() -> Surroundings {
 }
 
 /// Checks with a cluster at hand.
-fn checked(flags: &[&str], around: &Surroundings) -> Result<Settings, Problems> {
-    check(&args(flags), around, Ok(())).map(|(settings, ())| settings)
+fn checked(flags: &[&str], environment: &Environment) -> Result<Settings, SettingErrors> {
+    check(&args(flags), environment, Ok(())).map(|(settings, ())| settings)
 }
 
-fn named(Problems(problems): Problems) -> Vec<&'static str> {
+fn named(SettingErrors(problems): SettingErrors) -> Vec<&'static str> {
     problems.into_iter().map(|problem| problem.setting).collect()
 }
 
-fn problems(flags: &[&str], around: &Surroundings) -> Vec<&'static str> {
-    named(checked(flags, around).unwrap_err())
+fn problems(flags: &[&str], environment: &Environment) -> Vec<&'static str> {
+    named(checked(flags, environment).unwrap_err())
 }
 
 #[test]
 fn in_a_pod_nothing_needs_to_be_given() {
     let settings = checked(&[], &in_a_pod()).unwrap();
-    assert_eq!(settings.running.listen, "0.0.0.0:8080".parse().unwrap());
-    assert_eq!(settings.running.election.lease_name, "quorate");
-    assert_eq!(settings.running.election.lease_namespace, "quorate-system");
-    assert_eq!(settings.running.election.identity, "quorate-0_00000abc");
-    assert_eq!(settings.running.election.timing.lease_duration, Duration::from_secs(15));
-    assert_eq!(settings.running.election.timing.renew_deadline, Duration::from_secs(10));
-    assert_eq!(settings.running.election.timing.retry_period, Duration::from_secs(2));
-    assert_eq!(settings.running.shutdown_grace, Duration::from_secs(20));
+    assert_eq!(settings.config.listen, "0.0.0.0:8080".parse().unwrap());
+    assert_eq!(settings.config.election.lease_name, "quorate");
+    assert_eq!(settings.config.election.lease_namespace, "quorate-system");
+    assert_eq!(settings.config.election.identity, "quorate-0_00000abc");
+    assert_eq!(settings.config.election.timing.lease_duration, Duration::from_secs(15));
+    assert_eq!(settings.config.election.timing.renew_deadline, Duration::from_secs(10));
+    assert_eq!(settings.config.election.timing.retry_period, Duration::from_secs(2));
+    assert_eq!(settings.config.shutdown_grace, Duration::from_secs(20));
     assert_eq!(settings.log_format, LogFormat::Json);
 }
 
 #[test]
 fn outside_a_pod_the_host_gives_the_name_and_the_user_gives_the_namespace() {
-    let around = Surroundings { pod_name: None, pod_namespace: None, ..in_a_pod() };
-    assert_eq!(problems(&[], &around), ["--lease-namespace"]);
-    let settings = checked(&["--lease-namespace", "here"], &around).unwrap();
-    assert_eq!(settings.running.election.identity, "node_00000abc");
-    assert_eq!(settings.running.election.lease_namespace, "here");
+    let environment = Environment { pod_name: None, pod_namespace: None, ..in_a_pod() };
+    assert_eq!(problems(&[], &environment), ["--lease-namespace"]);
+    let settings = checked(&["--lease-namespace", "here"], &environment).unwrap();
+    assert_eq!(settings.config.election.identity, "node_00000abc");
+    assert_eq!(settings.config.election.lease_namespace, "here");
 }
 
 #[test]
@@ -125,9 +125,9 @@ fn an_authority_lives_long_enough_for_two_overlaps_in_the_last_third_of_its_life
 
 #[test]
 fn a_name_that_the_surroundings_give_is_checked_like_one_that_was_given() {
-    let around = Surroundings { pod_name: Some("two words".to_owned()), ..in_a_pod() };
-    assert_eq!(problems(&[], &around), ["--identity"]);
-    assert!(checked(&["--identity=mine"], &around).is_ok());
+    let environment = Environment { pod_name: Some("two words".to_owned()), ..in_a_pod() };
+    assert_eq!(problems(&[], &environment), ["--identity"]);
+    assert!(checked(&["--identity=mine"], &environment).is_ok());
 }
 
 #[test]

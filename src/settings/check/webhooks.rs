@@ -1,51 +1,54 @@
-//! The settings of the webhooks, of their certificates, of stored objects, and of whose objects are looked after.
-//! Comes in: flags as text. Goes out: checked values, or problems. May touch: nothing; pure.
+//! Settings of webhooks, certificates, storage migration and scope. Pure.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::time::Duration;
 
-use super::{Findings, time};
-use crate::api::grants::Grants;
-use crate::certificates::{CA, LEAF, Lifetimes, SETTLE};
+use super::{Checker, time};
+use crate::api::namespace_access::NamespaceAccess;
 use crate::cli::RunArgs;
-use crate::settings::{Certificates, Scope, Served, Webhooks};
+use crate::settings::{Certificates, Scope, WebhookMode, Webhooks};
 use crate::storage_migration::Way;
+use crate::webhook_certs::{CA, LEAF, Lifetimes, PROPAGATION_DELAY_FLAG};
 
 /// The word that serves no webhooks.
 const NONE: &str = "none";
 
-impl Findings {
+impl Checker {
     /// Whether and how the webhooks are served.
-    pub(super) fn webhooks(&mut self, args: &RunArgs) -> Option<Served> {
+    pub(super) fn webhooks(&mut self, args: &RunArgs) -> Option<WebhookMode> {
         let wanted = args.webhook_listen != NONE && args.watch_namespace.is_none();
-        let drain = self.duration("--drain", &args.drain);
+        let drain = self.duration("--webhook-drain-timeout", &args.webhook_drain_timeout);
         let certificates = match &args.webhook_cert_dir {
             Some(folder) => Some(Certificates::Files(folder.clone())),
             None => self.lifetimes(args).map(Certificates::BuiltIn),
         };
         if !wanted {
-            return Some(Served::Elsewhere);
+            return Some(WebhookMode::Disabled);
         }
         let listen =
             self.address("--webhook-listen", &args.webhook_listen, "0.0.0.0:9443, or none");
-        Some(Served::Here(Webhooks { listen: listen?, certificates: certificates?, drain: drain? }))
+        Some(WebhookMode::Serve(Webhooks {
+            listen: listen?,
+            certificates: certificates?,
+            drain: drain?,
+        }))
     }
 
     fn lifetimes(&mut self, args: &RunArgs) -> Option<Lifetimes> {
         let lifetimes = Lifetimes {
             ca: self.lifetime(CA, &args.webhook_ca_lifetime)?,
             leaf: self.lifetime(LEAF, &args.webhook_leaf_lifetime)?,
-            settle: self.lifetime(SETTLE, &args.webhook_settle)?,
+            settle: self.lifetime(PROPAGATION_DELAY_FLAG, &args.webhook_ca_propagation_delay)?,
         };
         let problems = lifetimes.problems();
         let fits = problems.is_empty();
-        for (setting, allowed) in problems {
+        for (setting, expected) in problems {
             let found = match setting {
                 CA => &args.webhook_ca_lifetime,
                 LEAF => &args.webhook_leaf_lifetime,
-                _ => &args.webhook_settle,
+                _ => &args.webhook_ca_propagation_delay,
             };
-            self.note(setting, found, &allowed, "change it, or leave all three out");
+            self.add(setting, found, &expected, "change it, or leave all three out");
         }
         fits.then_some(lifetimes)
     }
@@ -53,8 +56,8 @@ impl Findings {
     pub(super) fn lifetime(&mut self, setting: &'static str, text: &str) -> Option<Duration> {
         let parsed = time(text);
         if parsed.is_none() {
-            let allowed = "it must be a time, like 30s, 12h or 2160h";
-            self.note(setting, text, allowed, "write a number with its unit, or leave it out");
+            let expected = "it must be a time, like 30s, 12h or 2160h";
+            self.add(setting, text, expected, "write a number with its unit, or leave it out");
         }
         parsed
     }
@@ -62,15 +65,15 @@ impl Findings {
     /// Who carries stored objects to another version.
     pub(super) fn migration(&mut self, args: &RunArgs) -> Option<Way> {
         match args.storage_migration.as_str() {
-            "own" => Some(Way::Own),
+            "operator" => Some(Way::Own),
             "kubernetes" => Some(Way::Kubernetes),
             "off" => Some(Way::Off),
             other => {
-                let allowed = "it must be own, kubernetes or off";
-                self.note(
+                let expected = "expected operator, kubernetes or off";
+                self.add(
                     "--storage-migration",
                     other,
-                    allowed,
+                    expected,
                     "give one of them, or leave it out",
                 );
                 None
@@ -80,12 +83,17 @@ impl Findings {
 
     /// Whose objects are looked after, and who grants the rights to do so.
     pub(super) fn scope(&mut self, args: &RunArgs) -> Option<Scope> {
-        let grants = match args.grants.as_str() {
-            "auto" => Some(Grants::Auto),
-            "strict" => Some(Grants::Strict),
+        let grants = match args.namespace_access.as_str() {
+            "auto" => Some(NamespaceAccess::Auto),
+            "manual" => Some(NamespaceAccess::Manual),
             other => {
-                let allowed = "it must be auto or strict";
-                self.note("--grants", other, allowed, "give one of the two, or leave it out");
+                let expected = "expected auto or manual";
+                self.add(
+                    "--namespace-access",
+                    other,
+                    expected,
+                    "give one of the two, or leave it out",
+                );
                 None
             }
         };

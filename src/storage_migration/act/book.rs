@@ -1,5 +1,5 @@
 //! Writes a record down.
-//! Comes in: the record, and the object that was read. Goes out: whether it is written. May touch: `ports`. It lands on
+//! Comes in: the record, and the object that was read. Goes out: whether it is written. May touch: `clients`. It lands on
 //! the object as it was read, or nowhere: whoever led before must not turn the page back.
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ impl Acting<'_> {
         let Ok(text) = serde_json::to_string(&record) else {
             return Done::Unwell("the record cannot be written as JSON".to_owned());
         };
-        let (namespace, key) = (&self.outlook.namespace, self.kind.definition_name());
+        let (namespace, key) = (&self.outlook.namespace, self.kind.crd_name());
         let objects = &self.outlook.objects;
         let written = match &self.looked.book {
             Some(book) => {

@@ -1,5 +1,5 @@
 //! Works through one page of the list, several objects at a time.
-//! Comes in: the record. Goes out: the next record, or that the page must be tried again. May touch: `ports`. A page
+//! Comes in: the record. Goes out: the next record, or that the page must be tried again. May touch: `clients`. A page
 //! that is tried again costs no write of an object that was written: its revision is beyond the threshold by then.
 
 use futures::StreamExt;
@@ -8,10 +8,10 @@ use kube::api::PartialObjectMeta;
 use serde_json::{Value, json};
 
 use super::{Acting, Done, which};
-use crate::ports::call::Class;
-use crate::ports::objects::ObjectError;
-use crate::ports::stored::PageError;
-use crate::ports::{clock, rehearsal};
+use crate::clients::error::ErrorClass;
+use crate::clients::objects::ObjectError;
+use crate::clients::storage_versions::PageError;
+use crate::clients::{clock, fault_injection};
 use crate::storage_migration::memory::Memory;
 use crate::storage_migration::ownership::{is_foreign, rewritten};
 use crate::storage_migration::record::{Phase, Record};
@@ -19,7 +19,7 @@ use crate::storage_migration::seen::Listed;
 use crate::storage_migration::settle::{
     Answer, Fate, Paged, fate, fate_in_conflict, rewound, turned,
 };
-use crate::telemetry::chain;
+use crate::telemetry::error_chain;
 
 /// So many objects are listed at a time. After each page it is written down how far the run is.
 const PAGE: u32 = 250;
@@ -39,7 +39,7 @@ impl Acting<'_> {
                 return self.save(Record { token: Some(token), ..record.clone() }).await;
             }
             Err(PageError::Expired(None)) => return self.save(rewound(record)).await,
-            Err(PageError::Call(error)) => return Done::Unwell(chain(&error)),
+            Err(PageError::Call(error)) => return Done::Unwell(error_chain(&error)),
         };
         let mut paged = Paged::default();
         let known: &Memory = memory;
@@ -69,7 +69,7 @@ impl Acting<'_> {
             paged.give_up();
         }
         paged.carry(memory.carried);
-        rehearsal::moment("migration", record.phase.name());
+        fault_injection::crash_point("migration", record.phase.name());
         let next = list.metadata.continue_.filter(|token| !token.is_empty());
         let dealt = paged.tally;
         match self.save(turned(record, paged, next, self.definition, clock::wall())).await {
@@ -113,7 +113,7 @@ impl Acting<'_> {
                 let found = found.map(|it| Listed::read(&it.metadata));
                 fate_in_conflict(listed, record.threshold, found.as_ref())
             }
-            Err(error) => Fate::Unknown(chain(&error)),
+            Err(error) => Fate::Unknown(error_chain(&error)),
         }
     }
 
@@ -123,13 +123,13 @@ impl Acting<'_> {
         let which = which(self.kind, listed);
         let first = answer(self.outlook.port.merge(which, patch).await);
         let Answer::Refused(_) = &first else { return first };
-        match self.outlook.port.may_write(which).await {
+        match self.outlook.port.can_write(which).await {
             Ok(true) => answer(self.outlook.port.merge(which, patch).await),
             Ok(false) => {
                 let place = &listed.namespace;
                 Answer::Unknown(format!("the operator may not write in the namespace {place}"))
             }
-            Err(error) => Answer::Unknown(chain(&error)),
+            Err(error) => Answer::Unknown(error_chain(&error)),
         }
     }
 
@@ -142,10 +142,10 @@ impl Acting<'_> {
             return Fate::Fresh;
         }
         for _ in 0..MOST_TRIES {
-            let whole = match self.outlook.port.whole(which(self.kind, listed)).await {
+            let whole = match self.outlook.port.object(which(self.kind, listed)).await {
                 Ok(Some(whole)) => whole,
                 Ok(None) => return Fate::Gone,
-                Err(error) => return Fate::Unknown(chain(&error)),
+                Err(error) => return Fate::Unknown(error_chain(&error)),
             };
             let Some(owners) = rewritten(self.kind, &whole, &served) else { return Fate::Fresh };
             let text = |pointer: &str| whole.pointer(pointer).cloned().unwrap_or_default();
@@ -166,10 +166,12 @@ fn answer(answer: Result<PartialObjectMeta, ObjectError>) -> Answer {
     match answer {
         Ok(taken) => Answer::Taken(taken.metadata.resource_version.unwrap_or_default()),
         Err(error) => match error.class() {
-            Class::NotFound => Answer::NotFound,
-            Class::Conflict => Answer::Conflict,
-            Class::Refused => Answer::Refused(chain(&error)),
-            Class::Unwell | Class::Unreachable => Answer::Unknown(chain(&error)),
+            ErrorClass::NotFound => Answer::NotFound,
+            ErrorClass::Conflict => Answer::Conflict,
+            ErrorClass::Rejected => Answer::Refused(error_chain(&error)),
+            ErrorClass::ServerError | ErrorClass::Unreachable => {
+                Answer::Unknown(error_chain(&error))
+            }
         },
     }
 }

@@ -8,25 +8,25 @@ use crate::storage_migration::memory::Memory;
 use crate::storage_migration::record;
 use crate::storage_migration::settle::{Beginning, begun};
 
-const SETTLED: Moment = Moment::new(Duration::from_mins(1));
+const SETTLED: MonotonicTime = MonotonicTime::new(Duration::from_mins(1));
 
-fn definition(stored: &[&str]) -> Definition {
+fn definition(stored: &[&str]) -> StoredCrd {
     let text = |text: &&str| (*text).to_owned();
-    Definition {
+    StoredCrd {
         name: "etcdclusters.etcd.appdelivery.cncf.io".to_owned(),
         uid: "uid".to_owned(),
-        read: "1".to_owned(),
+        resource_version: "1".to_owned(),
         storage: "v1".to_owned(),
         versions: ["v1", "v1beta1", "v1alpha1"].map(|name| (name.to_owned(), true)).to_vec(),
         stored: stored.iter().map(text).collect(),
         established: true,
         converted: true,
         paused: false,
-        edits: "kubectl".to_owned(),
+        spec_fingerprint: "kubectl".to_owned(),
     }
 }
 
-fn run(definition: &Definition, phase: Phase) -> Record {
+fn run(definition: &StoredCrd, phase: Phase) -> Record {
     let beginning = Beginning {
         goal: Goal::Storage,
         way: Way::Own,
@@ -38,7 +38,7 @@ fn run(definition: &Definition, phase: Phase) -> Record {
 }
 
 struct World {
-    definition: Definition,
+    definition: StoredCrd,
     record: Option<Record>,
     way: Way,
     others: Reading<bool>,
@@ -51,7 +51,7 @@ impl World {
     fn new(stored: &[&str], phase: Option<Phase>) -> Self {
         let definition = definition(stored);
         let mut memory = Memory::default();
-        memory.see(&definition, Moment::default());
+        memory.see(&definition, MonotonicTime::default());
         Self {
             record: phase.map(|phase| run(&definition, phase)),
             definition,
@@ -63,9 +63,9 @@ impl World {
         }
     }
 
-    fn decide_at(&self, now: Moment) -> Plan {
+    fn decide_at(&self, now: MonotonicTime) -> Plan {
         decide(&Seen {
-            kind: kinds::named("EtcdCluster").unwrap(),
+            kind: kinds::by_name("EtcdCluster").unwrap(),
             way: self.way,
             definition: Reading::Known(Some(self.definition.clone())),
             record: Reading::Known(self.record.clone()),
@@ -93,9 +93,9 @@ fn nothing_is_done_about_objects_that_are_stored_as_they_should_be() {
 #[test]
 fn a_definition_that_has_just_changed_is_left_alone_for_a_while() {
     let world = World::new(&["v1alpha1", "v1"], None);
-    let plan = world.decide_at(Moment::new(Duration::from_secs(1)));
+    let plan = world.decide_at(MonotonicTime::new(Duration::from_secs(1)));
     assert_eq!((plan.step, plan.because), (Step::Wait, Because::Settling));
-    assert_eq!(plan.wake, Some(Moment::new(SETTLE)));
+    assert_eq!(plan.wake, Some(MonotonicTime::new(SETTLE)));
     assert_eq!(world.decide(), (Step::Begin(Goal::Storage), Because::VersionsStale));
 }
 
@@ -113,8 +113,8 @@ fn a_run_goes_on_where_it_stood() {
 
 #[test]
 fn a_proof_that_was_made_under_another_definition_proves_nothing() {
-    let changes: [fn(&mut Definition); 4] = [
-        |it| it.edits = "kubectl, later".to_owned(),
+    let changes: [fn(&mut StoredCrd); 4] = [
+        |it| it.spec_fingerprint = "kubectl, later".to_owned(),
         |it| it.storage = "v1beta1".to_owned(),
         |it| it.uid = "another".to_owned(),
         |it| it.versions.truncate(2),
@@ -134,7 +134,7 @@ fn a_proof_that_was_made_under_another_definition_proves_nothing() {
 #[test]
 fn authorities_that_are_put_in_meanwhile_do_not_begin_a_run_anew() {
     let mut world = World::new(&["v1alpha1", "v1"], Some(Phase::Proven));
-    world.definition.read = "2".to_owned();
+    world.definition.resource_version = "2".to_owned();
     assert_eq!(world.decide(), (Step::Trim, Because::Proven));
 }
 
@@ -162,7 +162,7 @@ fn each_obstacle_is_named_and_nothing_is_written_meanwhile() {
 fn what_could_not_be_read_is_waited_for() {
     let world = World::new(&["v1alpha1", "v1"], Some(Phase::Proven));
     let seen = |definition, record| Seen {
-        kind: kinds::named("EtcdCluster").unwrap(),
+        kind: kinds::by_name("EtcdCluster").unwrap(),
         way: Way::Own,
         definition,
         record,

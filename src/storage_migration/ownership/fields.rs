@@ -9,7 +9,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use serde_json::{Map, Value, json};
 
 use crate::api::kinds::Kind;
-use crate::api::owners::value_at;
+use crate::api::managed_fields::value_at;
 
 const ITSELF: &str = ".";
 const ATOMIC: &str = "atomic";
@@ -63,7 +63,7 @@ pub(super) fn keep(tree: &Value, value: &Value) -> Option<Value> {
 
 /// The tree that names what `words` say and `live` says, too, in a part of the hub's version.
 pub(super) fn named(kind: &Kind, part: &str, words: &Value, live: &Value) -> Option<Value> {
-    let versions = kind.hub().definition().spec.versions;
+    let versions = kind.hub().crd().spec.versions;
     let schema = versions.into_iter().next()?.schema?.open_api_v3_schema?;
     name(words, live, schema.properties?.get(part)?)
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::api::kinds;
 
 fn cluster() -> &'static Kind {
-    kinds::named("EtcdCluster").unwrap()
+    kinds::by_name("EtcdCluster").unwrap()
 }
 
 fn entry(manager: &str, version: &str, fields: &Value) -> Value {

@@ -5,9 +5,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::server::{Death, Found, Listing, Server};
-use crate::api::crd::stored::Definition;
+use crate::api::crd::stored::StoredCrd;
 use crate::api::kinds;
-use crate::api::moment::Moment;
+use crate::api::monotonic::MonotonicTime;
 use crate::storage_migration::decide::{Goal, Plan, Step, decide};
 use crate::storage_migration::memory::Memory;
 use crate::storage_migration::record::{Phase, Record};
@@ -21,7 +21,7 @@ const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 #[derive(Default)]
 pub(super) struct Leader {
     memory: Memory,
-    now: Moment,
+    now: MonotonicTime,
 }
 
 /// How a step ended.
@@ -33,7 +33,7 @@ enum Done {
 
 struct Acting<'a> {
     server: &'a mut Server,
-    definition: Definition,
+    definition: StoredCrd,
     record: Option<Record>,
     version: u64,
 }
@@ -54,7 +54,7 @@ impl Leader {
             self.memory.held(self.now);
         }
         let Plan { step, because: _, wake } = decide(&Seen {
-            kind: kinds::named("EtcdCluster").unwrap(),
+            kind: kinds::by_name("EtcdCluster").unwrap(),
             way: Way::Own,
             definition: Reading::Known(Some(definition.clone())),
             record: Reading::Known(record.clone()),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::api::crd::stored::Definition;
+use crate::api::crd::stored::StoredCrd;
 use crate::storage_migration::record::Record;
 use crate::storage_migration::seen::Listed;
 use crate::storage_migration::settle::Answer;
@@ -83,7 +83,7 @@ pub(super) struct Object {
 #[derive(Debug)]
 pub(super) struct Server {
     pub(super) objects: BTreeMap<String, Object>,
-    pub(super) definition: Definition,
+    pub(super) definition: StoredCrd,
     pub(super) book: Option<Record>,
     book_version: u64,
     revision: u64,
@@ -113,17 +113,17 @@ impl Server {
         let stored = ["v1alpha1", "v1", "v1beta1", "v1alpha1", "v1beta1"];
         Self {
             objects: (1..).zip(stored).map(object).collect(),
-            definition: Definition {
+            definition: StoredCrd {
                 name: "etcdclusters.etcd.appdelivery.cncf.io".to_owned(),
                 uid: "uid".to_owned(),
-                read: "20".to_owned(),
+                resource_version: "20".to_owned(),
                 storage: "v1".to_owned(),
                 versions: ["v1", "v1beta1", "v1alpha1"].map(|it| (it.to_owned(), true)).to_vec(),
                 stored: ["v1alpha1", "v1beta1", "v1"].map(str::to_owned).to_vec(),
                 established: true,
                 converted: true,
                 paused: false,
-                edits: "0".to_owned(),
+                spec_fingerprint: "0".to_owned(),
             },
             book: None,
             book_version: 0,
@@ -221,12 +221,12 @@ impl Server {
     }
 
     fn changed(&mut self) {
-        self.definition.read = self.next().to_string();
+        self.definition.resource_version = self.next().to_string();
     }
 
     fn store_as(&mut self, version: &str) {
         self.definition.storage = version.to_owned();
-        self.definition.edits = self.next().to_string();
+        self.definition.spec_fingerprint = self.next().to_string();
         if !self.definition.stored.iter().any(|it| it == version) {
             self.definition.stored.push(version.to_owned());
         }
@@ -241,7 +241,7 @@ impl Server {
         Ok(if weather.unanswered { silence } else { answer })
     }
 
-    pub(super) fn definition(&mut self) -> Result<Definition, Death> {
+    pub(super) fn definition(&mut self) -> Result<StoredCrd, Death> {
         let weather = self.call()?;
         Self::answered(weather, self.definition.clone(), self.definition.clone())
     }
@@ -337,9 +337,9 @@ impl Server {
     }
 
     /// Whether the definition says what is stored: nobody knows, if nothing is answered.
-    pub(super) fn trim(&mut self, read: &Definition) -> Result<bool, Death> {
+    pub(super) fn trim(&mut self, read: &StoredCrd) -> Result<bool, Death> {
         let weather = self.call()?;
-        if weather.too_many || read.read != self.definition.read {
+        if weather.too_many || read.resource_version != self.definition.resource_version {
             return Ok(false);
         }
         self.definition.stored = vec![read.storage.clone()];

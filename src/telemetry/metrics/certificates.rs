@@ -1,6 +1,6 @@
-//! The measurements of the webhooks' certificates and their authorities.
-//! Comes in: facts, told by whoever knows them. Goes out: handles in the one registry.
-//! May touch: nothing else. Every label comes from a closed set of words in the code.
+//! Metrics of the webhook serving certificate and its CAs.
+//!
+//! Every label comes from a closed set in the code.
 
 use jiff::Timestamp;
 use prometheus_client::metrics::counter::Counter;
@@ -10,7 +10,7 @@ use prometheus_client::registry::Registry;
 
 type Labels = [(&'static str, &'static str); 1];
 
-/// The handles.
+/// Handles to the certificate metrics.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CertificateMetrics {
     expiry: Family<Labels, Gauge>,
@@ -20,34 +20,34 @@ pub(crate) struct CertificateMetrics {
 }
 
 impl CertificateMetrics {
-    /// Handles to what is now in the registry.
+    /// Registers the metrics.
     pub(super) fn register(registry: &mut Registry) -> Self {
         let all = Self::default();
         let Self { expiry, injections, steps, targets } = all.clone();
         registry.register(
             "quorate_certificate_expiry_timestamp_seconds",
-            "When a certificate of the webhooks or an authority ends, Unix time",
+            "Expiry of the webhook serving certificate and its CAs, Unix time",
             expiry,
         );
         registry.register(
-            "quorate_ca_injections",
-            "Bundles of authorities written into definitions and webhook configurations",
+            "quorate_ca_bundle_injections",
+            "CA bundles written into CRDs and webhook configurations, by kind of target",
             injections,
         );
         registry.register(
-            "quorate_ca_steps",
-            "Writes of the leader about the webhooks' authorities, by the rule that asked for them",
+            "quorate_ca_rotation_steps",
+            "CA rotation steps of the leader, by reason",
             steps,
         );
         registry.register(
-            "quorate_ca_targets",
-            "Definitions and webhook configurations by how they stand to our authorities",
+            "quorate_ca_bundle_targets",
+            "Definitions and webhook configurations by how they gate_state to our authorities",
             targets,
         );
         all
     }
 
-    /// Notes when `which` ends: `leaf`, `current`, `next` or `previous`; none, if there is none.
+    /// Records the expiry of `leaf`, `current`, `next` or `previous`; `None` removes the series.
     pub(crate) fn expires(&self, which: &'static str, until: Option<Timestamp>) {
         let labels = [("which", which)];
         match until {
@@ -60,17 +60,17 @@ impl CertificateMetrics {
         }
     }
 
-    /// Counts a bundle that was written into a target of this kind.
+    /// Counts a CA bundle that was written into a target of this kind.
     pub(crate) fn injected(&self, target: &'static str) {
         self.injections.get_or_create(&[("target", target)]).inc();
     }
 
-    /// Counts a write that was made for this reason.
-    pub(crate) fn stepped(&self, because: &'static str) {
-        self.steps.get_or_create(&[("because", because)]).inc();
+    /// Counts a rotation step.
+    pub(crate) fn step(&self, reason: &'static str) {
+        self.steps.get_or_create(&[("reason", reason)]).inc();
     }
 
-    /// Notes how many targets are in this state, as the leader saw them last.
+    /// Records how many targets are in this state, as last observed by the leader.
     pub(crate) fn targets(&self, state: &'static str, count: usize) {
         let count = i64::try_from(count).unwrap_or(i64::MAX);
         self.targets.get_or_create(&[("state", state)]).set(count);
@@ -83,25 +83,25 @@ mod tests {
     use prometheus_client::encoding::text;
 
     #[test]
-    fn every_promised_metric_is_told_under_its_name_and_what_is_gone_is_told_no_more() {
+    fn metrics_have_their_documented_names_and_removed_series_disappear() {
         let mut registry = Registry::default();
         let metrics = CertificateMetrics::register(&mut registry);
         metrics.expires("leaf", Timestamp::from_second(77).ok());
         metrics.expires("next", Timestamp::from_second(88).ok());
         metrics.expires("next", None);
         metrics.injected("definition");
-        metrics.stepped("CurrentOld");
-        metrics.targets("ours", 4);
-        let mut told = String::new();
-        text::encode(&mut told, &registry).unwrap();
+        metrics.step("CurrentOld");
+        metrics.targets("managed", 4);
+        let mut encoded = String::new();
+        text::encode(&mut encoded, &registry).unwrap();
         for line in [
             "quorate_certificate_expiry_timestamp_seconds{which=\"leaf\"} 77\n",
-            "quorate_ca_injections_total{target=\"definition\"} 1\n",
-            "quorate_ca_steps_total{because=\"CurrentOld\"} 1\n",
-            "quorate_ca_targets{state=\"ours\"} 4\n",
+            "quorate_ca_bundle_injections_total{target=\"definition\"} 1\n",
+            "quorate_ca_rotation_steps_total{reason=\"CurrentOld\"} 1\n",
+            "quorate_ca_bundle_targets{state=\"managed\"} 4\n",
         ] {
-            assert!(told.contains(line), "{line} is missing in {told}");
+            assert!(encoded.contains(line), "{line} is missing in {encoded}");
         }
-        assert!(!told.contains("88"), "{told}");
+        assert!(!encoded.contains("88"), "{encoded}");
     }
 }

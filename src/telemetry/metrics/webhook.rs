@@ -1,7 +1,7 @@
-//! The measurements of the webhook port.
-//! Comes in: how each review ended, and why a connection or a request was refused. Goes out: counts
-//! and times in the registry. May touch: the registry it is given. Labels are closed lists: nothing
-//! that a request says becomes one, so no request can make the list grow or read another's names.
+//! Metrics of the webhook server.
+//!
+//! Labels are closed enums: nothing that a request contains becomes a label, so a request can neither
+//! grow the number of series nor expose names of other users.
 
 use std::fmt::{Error, Write};
 use std::time::Duration;
@@ -14,11 +14,11 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 /// From a tenth of a millisecond to ten seconds. 50 ms is what Kubernetes grants a conversion.
-const SECONDS: [f64; 9] = [0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.25, 1.0, 10.0];
+const DURATION_BUCKETS: [f64; 9] = [0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.25, 1.0, 10.0];
 
-/// Declares a label: the variants, and the word of each.
+/// Declares a label: the variants, and the label value of each.
 macro_rules! label {
-    ($(#[$about:meta])* $name:ident { $($(#[$what:meta])* $variant:ident => $word:literal,)+ }) => {
+    ($(#[$about:meta])* $name:ident { $($(#[$what:meta])* $variant:ident => $value:literal,)+ }) => {
         $(#[$about])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub(crate) enum $name { $($(#[$what])* $variant,)+ }
@@ -26,196 +26,196 @@ macro_rules! label {
         impl $name {
             const ALL: &[Self] = &[$(Self::$variant,)+];
 
-            /// The word in metrics and log lines.
-            pub(crate) const fn word(self) -> &'static str {
-                match self { $(Self::$variant => $word,)+ }
+            /// The value in metrics and log lines.
+            pub(crate) const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $value,)+ }
             }
         }
 
         impl EncodeLabelValue for $name {
             fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), Error> {
-                encoder.write_str(self.word())
+                encoder.write_str(self.as_str())
             }
         }
     };
 }
 
 label! {
-    /// What a review asked for.
-    ReviewErrand {
-        /// To fill in what was not said.
+    /// The type of a request.
+    RequestType {
+        /// Mutating admission: defaulting.
         Mutate => "mutate",
-        /// Whether an object may be.
+        /// Validating admission.
         Validate => "validate",
-        /// Objects in another version.
+        /// Conversion to another version.
         Convert => "convert",
     }
 }
 
 label! {
-    /// How a review ended.
-    ReviewOutcome {
-        /// Allowed as it was.
+    /// The outcome of a request.
+    RequestOutcome {
+        /// Allowed without a patch.
         Allowed => "allowed",
         /// Allowed, with a patch.
         Patched => "patched",
-        /// Refused with reasons.
+        /// Denied with reasons.
         Denied => "denied",
         /// Every object converted.
         Converted => "converted",
         /// At least one object could not be converted.
         Unconverted => "unconverted",
-        /// Not a review.
+        /// Not a valid review.
         Unreadable => "unreadable",
-        /// A bug of ours, kept inside the review.
+        /// The handler panicked; the panic was caught.
         Panicked => "panicked",
     }
 }
 
 label! {
-    /// Why a connection or a request got no answer from the desk.
-    Refused {
-        /// The system would not hand over a connection.
+    /// Why a connection or a request did not reach the handler.
+    RejectReason {
+        /// `accept` failed.
         Accept => "accept",
-        /// No handshake came about: another protocol, another version, or no trust.
+        /// The TLS handshake failed: other protocol, unsupported version, or untrusted certificate.
         Handshake => "handshake",
         /// The handshake took too long.
         SlowHandshake => "slow_handshake",
         /// No request came after the handshake.
-        Silent => "silent",
+        NoRequest => "no_request",
         /// A request's header took too long.
         SlowHeader => "slow_header",
         /// A request's body took too long.
         SlowBody => "slow_body",
         /// The answer was read too slowly.
         SlowReader => "slow_reader",
-        /// Every place was taken, and none could be cleared.
-        Full => "full",
-        /// An idle connection that made place for a newcomer.
-        Displaced => "displaced",
-        /// Not HTTP, or cut off in the middle.
+        /// All connections are in use, and none could be evicted.
+        ConnectionLimit => "connection_limit",
+        /// An idle connection was evicted for a new one.
+        Evicted => "evicted",
+        /// Not HTTP, or aborted in the middle.
         Malformed => "malformed",
         /// No such path.
         Path => "path",
-        /// Something else than POST.
+        /// A method other than POST.
         Method => "method",
-        /// Something else than plain JSON.
+        /// A media type other than uncompressed JSON.
         MediaType => "media_type",
-        /// A body beyond its limit.
+        /// A body beyond its size limit.
         TooLarge => "too_large",
-        /// No room for the body among those of other requests.
-        NoRoom => "no_room",
-        /// Too many reviews at once.
+        /// The body exceeds what is left of the memory budget.
+        MemoryBudget => "memory_budget",
+        /// Too many concurrent requests.
         Busy => "busy",
-        /// A bug of ours, which ended one connection.
+        /// A panic ended the connection.
         Panicked => "panicked",
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Ended {
-    errand: ReviewErrand,
-    outcome: ReviewOutcome,
+struct RequestLabels {
+    r#type: RequestType,
+    outcome: RequestOutcome,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Asked {
-    errand: ReviewErrand,
+struct TypeLabel {
+    r#type: RequestType,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Because {
-    why: Refused,
+struct ReasonLabel {
+    reason: RejectReason,
 }
 
-/// The handles to what the webhook port measures. Copies count together.
+/// Handles to the metrics of the webhook server. Clones share their counts.
 #[derive(Clone)]
 pub(crate) struct WebhookMetrics {
-    reviews: Family<Ended, Counter>,
-    seconds: Family<Asked, Histogram, fn() -> Histogram>,
-    objects: Counter,
+    requests: Family<RequestLabels, Counter>,
+    durations: Family<TypeLabel, Histogram, fn() -> Histogram>,
+    converted_objects: Counter,
     connections: Gauge,
-    refused: Family<Because, Counter>,
+    rejected: Family<ReasonLabel, Counter>,
 }
 
 impl WebhookMetrics {
     /// Registers everything.
     pub(super) fn new(registry: &mut Registry) -> Self {
         let metrics = Self {
-            reviews: Family::default(),
-            seconds: Family::new_with_constructor(seconds),
-            objects: Counter::default(),
+            requests: Family::default(),
+            durations: Family::new_with_constructor(durations),
+            converted_objects: Counter::default(),
             connections: Gauge::default(),
-            refused: Family::default(),
+            rejected: Family::default(),
         };
         registry.register(
-            "quorate_webhook_reviews",
-            "Reviews that were answered",
-            metrics.reviews.clone(),
+            "quorate_webhook_requests",
+            "Answered requests, by type and outcome",
+            metrics.requests.clone(),
         );
         registry.register(
-            "quorate_webhook_review_seconds",
-            "From the last byte of a review to its answer",
-            metrics.seconds.clone(),
+            "quorate_webhook_request_duration_seconds",
+            "Time from the last byte of a request to its response, by type",
+            metrics.durations.clone(),
         );
         registry.register(
-            "quorate_webhook_objects",
-            "Objects that were converted",
-            metrics.objects.clone(),
+            "quorate_webhook_converted_objects",
+            "Converted objects",
+            metrics.converted_objects.clone(),
         );
         registry.register(
             "quorate_webhook_connections",
-            "Connections to the webhook port",
+            "Open connections to the webhook server",
             metrics.connections.clone(),
         );
         registry.register(
-            "quorate_webhook_refused",
-            "Connections and requests that got no review",
-            metrics.refused.clone(),
+            "quorate_webhook_rejected",
+            "Rejected connections and requests, by reason",
+            metrics.rejected.clone(),
         );
-        // A count that is not there yet cannot be told from one that is missing.
-        for why in Refused::ALL {
-            drop(metrics.refused.get_or_create(&Because { why: *why }));
+        // Every series exists from the start: absence would look like a missing metric.
+        for reason in RejectReason::ALL {
+            drop(metrics.rejected.get_or_create(&ReasonLabel { reason: *reason }));
         }
-        for errand in ReviewErrand::ALL.iter().copied() {
-            drop(metrics.seconds.get_or_create(&Asked { errand }));
-            for outcome in ReviewOutcome::ALL.iter().copied() {
-                drop(metrics.reviews.get_or_create(&Ended { errand, outcome }));
+        for r#type in RequestType::ALL.iter().copied() {
+            drop(metrics.durations.get_or_create(&TypeLabel { r#type }));
+            for outcome in RequestOutcome::ALL.iter().copied() {
+                drop(metrics.requests.get_or_create(&RequestLabels { r#type, outcome }));
             }
         }
         metrics
     }
 
-    /// Counts a review that was answered `after` its last byte came.
-    pub(crate) fn reviewed(&self, errand: ReviewErrand, outcome: ReviewOutcome, after: Duration) {
-        self.reviews.get_or_create(&Ended { errand, outcome }).inc();
-        self.seconds.get_or_create(&Asked { errand }).observe(after.as_secs_f64());
+    /// Counts a request that was answered `duration` after its last byte.
+    pub(crate) fn request(&self, r#type: RequestType, outcome: RequestOutcome, duration: Duration) {
+        self.requests.get_or_create(&RequestLabels { r#type, outcome }).inc();
+        self.durations.get_or_create(&TypeLabel { r#type }).observe(duration.as_secs_f64());
     }
 
-    /// Counts objects that were converted.
+    /// Counts converted objects.
     pub(crate) fn converted(&self, objects: usize) {
-        self.objects.inc_by(u64::try_from(objects).unwrap_or(u64::MAX));
+        self.converted_objects.inc_by(u64::try_from(objects).unwrap_or(u64::MAX));
     }
 
-    /// Notes how many connections there are.
+    /// Records the number of open connections.
     pub(crate) fn connections(&self, count: usize) {
         self.connections.set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
-    /// Counts one that was refused.
-    pub(crate) fn refused(&self, why: Refused) {
-        self.refused.get_or_create(&Because { why }).inc();
+    /// Counts a rejected connection or request.
+    pub(crate) fn rejected(&self, reason: RejectReason) {
+        self.rejected.get_or_create(&ReasonLabel { reason }).inc();
     }
 
-    /// How often that was so.
+    /// The count of one reason.
     #[cfg(test)]
-    pub(crate) fn count(&self, why: Refused) -> u64 {
-        self.refused.get_or_create(&Because { why }).get()
+    pub(crate) fn count(&self, reason: RejectReason) -> u64 {
+        self.rejected.get_or_create(&ReasonLabel { reason }).get()
     }
 }
 
-fn seconds() -> Histogram {
-    Histogram::new(SECONDS)
+fn durations() -> Histogram {
+    Histogram::new(DURATION_BUCKETS)
 }
 
 #[cfg(test)]
@@ -227,32 +227,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_told_stands_in_the_text_under_its_name() {
+    fn recorded_values_are_encoded_under_their_documented_names() {
         let mut registry = Registry::default();
         let metrics = WebhookMetrics::new(&mut registry);
-        metrics.reviewed(ReviewErrand::Convert, ReviewOutcome::Converted, Duration::from_millis(2));
+        metrics.request(RequestType::Convert, RequestOutcome::Converted, Duration::from_millis(2));
         metrics.converted(3);
         metrics.connections(7);
-        metrics.refused(Refused::SlowBody);
+        metrics.rejected(RejectReason::SlowBody);
         let mut text = String::new();
         text::encode(&mut text, &registry).unwrap();
         for line in [
-            "quorate_webhook_reviews_total{errand=\"convert\",outcome=\"converted\"} 1\n",
-            "quorate_webhook_review_seconds_bucket{le=\"0.001\",errand=\"convert\"} 0\n",
-            "quorate_webhook_review_seconds_bucket{le=\"0.005\",errand=\"convert\"} 1\n",
-            "quorate_webhook_review_seconds_count{errand=\"mutate\"} 0\n",
-            "quorate_webhook_objects_total 3\n",
+            "quorate_webhook_requests_total{type=\"convert\",outcome=\"converted\"} 1\n",
+            "quorate_webhook_request_duration_seconds_bucket{le=\"0.001\",type=\"convert\"} 0\n",
+            "quorate_webhook_request_duration_seconds_bucket{le=\"0.005\",type=\"convert\"} 1\n",
+            "quorate_webhook_request_duration_seconds_count{type=\"mutate\"} 0\n",
+            "quorate_webhook_converted_objects_total 3\n",
             "quorate_webhook_connections 7\n",
-            "quorate_webhook_refused_total{why=\"slow_body\"} 1\n",
-            "quorate_webhook_refused_total{why=\"panicked\"} 0\n",
+            "quorate_webhook_rejected_total{reason=\"slow_body\"} 1\n",
+            "quorate_webhook_rejected_total{reason=\"panicked\"} 0\n",
         ] {
             assert!(text.contains(line), "{line} is missing in {text}");
         }
     }
 
     #[test]
-    fn no_two_reasons_share_a_word() {
-        let words: BTreeSet<&str> = Refused::ALL.iter().map(|why| why.word()).collect();
-        assert_eq!(words.len(), Refused::ALL.len());
+    fn reason_labels_are_unique() {
+        let labels: BTreeSet<&str> =
+            RejectReason::ALL.iter().map(|reason| reason.as_str()).collect();
+        assert_eq!(labels.len(), RejectReason::ALL.len());
     }
 }

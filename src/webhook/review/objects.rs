@@ -1,6 +1,6 @@
-//! The objects in a review: texts first, and a tree only for the one that is looked at.
-//! Comes in: the text of an object, or of a list of them. Goes out: a tree, the texts one by one,
-//! and how an object is called in a sentence. May touch: `weight`.
+//! The objects in a review: raw JSON, parsed only when needed and only within a memory limit.
+//!
+//! Bounds the memory of one object and the number of objects, and names objects in messages.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::fmt;
@@ -11,112 +11,121 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use thiserror::Error;
 
-use super::repeated;
-use crate::webhook::weight::weight;
+use super::truncated_echo;
+use crate::webhook::json_memory::estimate;
 
-/// What the tree of one object may weigh. An object of 1.5 MiB, more than is ever stored, weighs
-/// half of it at worst.
-const MOST_WEIGHT: usize = 48 * 1024 * 1024;
-/// The most objects in one review. More only fit into a body if they are too short to be objects.
-const MOST_OBJECTS: usize = 200_000;
+/// The maximum estimated memory of one parsed object. An object of 1.5 MiB, more than etcd stores,
+/// needs at most half of it.
+const MAX_OBJECT_MEMORY: usize = 48 * 1024 * 1024;
+/// The maximum number of objects in one review. More of them only fit into a body if they are too
+/// short to be objects.
+const MAX_OBJECTS: usize = 200_000;
 
-/// Why an object is not read.
+/// Why an object is not parsed.
 #[derive(Debug, Error, PartialEq, Eq)]
-pub(crate) enum TooMuch {
-    #[error("needs {weight} bytes of memory, and at most {most} are given to one object")]
-    Heavy { weight: usize, most: usize },
+pub(crate) enum ObjectError {
+    #[error("needs {estimate} bytes of memory; the limit for one object is {max}")]
+    TooLarge { estimate: usize, max: usize },
     #[error("cannot be read: {0}")]
     Unreadable(String),
 }
 
-/// The object as a tree.
-pub(crate) fn tree(text: &RawValue) -> Result<Value, TooMuch> {
-    tree_within(text.get(), MOST_WEIGHT)
+/// Parses an object.
+pub(crate) fn parse(raw: &RawValue) -> Result<Value, ObjectError> {
+    parse_within(raw.get(), MAX_OBJECT_MEMORY)
 }
 
-fn tree_within(text: &str, most: usize) -> Result<Value, TooMuch> {
-    let weight = weight(text.as_bytes());
-    if weight > most {
-        return Err(TooMuch::Heavy { weight, most });
+fn parse_within(text: &str, max: usize) -> Result<Value, ObjectError> {
+    let estimate = estimate(text.as_bytes());
+    if estimate > max {
+        return Err(ObjectError::TooLarge { estimate, max });
     }
-    // It was found to be JSON; what is left is nested too deep, or a number without end.
-    serde_json::from_str(text).map_err(|error| TooMuch::Unreadable(repeated(&error.to_string())))
+    // The text is valid JSON; the remaining errors are excessive nesting and numbers out of range.
+    serde_json::from_str(text)
+        .map_err(|error| ObjectError::Unreadable(truncated_echo(&error.to_string())))
 }
 
-/// The texts of the objects in a list; none if there is no list.
-pub(crate) fn listed(text: Option<&RawValue>) -> Result<Vec<&RawValue>, String> {
-    let Some(text) = text else { return Ok(Vec::new()) };
-    let Texts(found) =
-        serde_json::from_str(text.get()).map_err(|error| repeated(&error.to_string()))?;
-    Ok(found)
+/// Splits a JSON array into its elements; empty if there is no array.
+pub(crate) fn split_list(raw: Option<&RawValue>) -> Result<Vec<&RawValue>, String> {
+    let Some(raw) = raw else { return Ok(Vec::new()) };
+    let RawObjects(elements) =
+        serde_json::from_str(raw.get()).map_err(|error| truncated_echo(&error.to_string()))?;
+    Ok(elements)
 }
 
-/// A list of texts, with an end: a list of a million nothings must not be held.
-struct Texts<'a>(Vec<&'a RawValue>);
+/// Raw JSON elements, bounded in number: an array of millions of tiny elements must not use up the
+/// memory.
+struct RawObjects<'a>(Vec<&'a RawValue>);
 
-impl<'de> Deserialize<'de> for Texts<'de> {
+impl<'de> Deserialize<'de> for RawObjects<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_seq(Counting)
+        deserializer.deserialize_seq(RawObjectsVisitor)
     }
 }
 
-struct Counting;
+struct RawObjectsVisitor;
 
-impl<'de> Visitor<'de> for Counting {
-    type Value = Texts<'de>;
+impl<'de> Visitor<'de> for RawObjectsVisitor {
+    type Value = RawObjects<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list of objects")
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
-        let mut found = Vec::new();
-        while let Some(text) = list.next_element::<&RawValue>()? {
-            if found.len() >= MOST_OBJECTS {
-                return Err(A::Error::custom(format_args!("more than {MOST_OBJECTS} objects")));
+        let mut elements = Vec::new();
+        while let Some(raw) = list.next_element::<&RawValue>()? {
+            if elements.len() >= MAX_OBJECTS {
+                return Err(A::Error::custom(format_args!("more than {MAX_OBJECTS} objects")));
             }
-            found.push(text);
+            elements.push(raw);
         }
-        Ok(Texts(found))
+        Ok(RawObjects(elements))
     }
 }
 
-/// What an object is called in a sentence, such as `EtcdCluster default/main`.
+/// The name of an object in messages, such as `EtcdCluster default/main`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Label {
+pub(crate) struct ObjectName {
     kind: String,
     namespace: String,
     name: String,
 }
 
-impl Label {
-    /// The label of a text that may not become a tree, as far as it can be read.
-    pub(crate) fn of(text: &RawValue) -> Self {
-        let Ok(head) = serde_json::from_str::<Head>(text.get()) else { return Self::default() };
-        let Head { kind, metadata: Names { namespace, name } } = head;
-        Self { kind: repeated(&kind), namespace: repeated(&namespace), name: repeated(&name) }
+impl ObjectName {
+    /// Reads the name from JSON that may not be parsable as a whole, as far as possible.
+    pub(crate) fn read(raw: &RawValue) -> Self {
+        let Ok(head) = serde_json::from_str::<ObjectHead>(raw.get()) else {
+            return Self::default();
+        };
+        let ObjectHead { kind, metadata: ObjectMeta { namespace, name } } = head;
+        Self {
+            kind: truncated_echo(&kind),
+            namespace: truncated_echo(&namespace),
+            name: truncated_echo(&name),
+        }
     }
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Head {
-    #[serde(deserialize_with = "super::leniently")]
+struct ObjectHead {
+    #[serde(deserialize_with = "super::lenient")]
     kind: String,
-    #[serde(deserialize_with = "super::leniently")]
-    metadata: Names,
+    #[serde(deserialize_with = "super::lenient")]
+    metadata: ObjectMeta,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Names {
-    #[serde(deserialize_with = "super::leniently")]
+struct ObjectMeta {
+    #[serde(deserialize_with = "super::lenient")]
     namespace: String,
-    #[serde(deserialize_with = "super::leniently")]
+    #[serde(deserialize_with = "super::lenient")]
     name: String,
 }
 
-impl fmt::Display for Label {
+impl fmt::Display for ObjectName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kind, namespace, name } = self;
         f.write_str(if kind.is_empty() { "without a kind" } else { kind })?;
@@ -133,43 +142,43 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_that_is_too_heavy_is_not_made_a_tree() {
-        let most = weight(b"[1,2,3]");
-        assert_eq!(tree_within("[1,2,3]", most), Ok(serde_json::json!([1, 2, 3])));
-        let heavy = tree_within("[1,2,3,4,5,6]", most).unwrap_err();
-        assert!(heavy.to_string().starts_with("needs "), "{heavy}");
+    fn object_beyond_the_memory_limit_is_not_parsed() {
+        let max = estimate(b"[1,2,3]");
+        assert_eq!(parse_within("[1,2,3]", max), Ok(serde_json::json!([1, 2, 3])));
+        let error = parse_within("[1,2,3,4,5,6]", max).unwrap_err();
+        assert!(error.to_string().starts_with("needs "), "{error}");
     }
 
     #[test]
-    fn an_object_that_is_nested_too_deep_is_named_and_does_not_end_the_process() {
+    fn object_nested_too_deeply_is_an_error_not_a_stack_overflow() {
         let deep = "[".repeat(100_000) + &"]".repeat(100_000);
         let deep: &RawValue = serde_json::from_str(&deep).unwrap();
-        let why = tree(deep).unwrap_err().to_string();
-        assert!(why.contains("recursion limit exceeded"), "{why}");
+        let error = parse(deep).unwrap_err().to_string();
+        assert!(error.contains("recursion limit exceeded"), "{error}");
     }
 
     #[test]
-    fn a_list_has_an_end() {
+    fn array_of_objects_is_bounded() {
         let list = |items: usize| format!("[{}]", vec!["0"; items].join(","));
-        let most = list(MOST_OBJECTS);
-        let most: &RawValue = serde_json::from_str(&most).unwrap();
-        assert_eq!(listed(Some(most)).map(|found| found.len()), Ok(MOST_OBJECTS));
-        let more = list(MOST_OBJECTS + 1);
+        let max = list(MAX_OBJECTS);
+        let max: &RawValue = serde_json::from_str(&max).unwrap();
+        assert_eq!(split_list(Some(max)).map(|elements| elements.len()), Ok(MAX_OBJECTS));
+        let more = list(MAX_OBJECTS + 1);
         let more: &RawValue = serde_json::from_str(&more).unwrap();
-        let why = listed(Some(more)).unwrap_err();
-        assert!(why.starts_with("more than 200000 objects"), "{why}");
+        let error = split_list(Some(more)).unwrap_err();
+        assert!(error.starts_with("more than 200000 objects"), "{error}");
     }
 
     #[test]
-    fn an_object_is_called_by_what_can_be_read_of_it() {
-        for (text, called) in [
+    fn object_is_named_by_its_readable_fields() {
+        for (text, expected) in [
             (r#"{"kind":"A","metadata":{"namespace":"n","name":"x"}}"#, "A n/x"),
             (r#"{"kind":"A","metadata":{"name":"x"}}"#, "A x"),
             (r#"{"kind":5,"metadata":[]}"#, "without a kind"),
             ("7", "without a kind"),
         ] {
             let raw: &RawValue = serde_json::from_str(text).unwrap();
-            assert_eq!(Label::of(raw).to_string(), called);
+            assert_eq!(ObjectName::read(raw).to_string(), expected);
         }
     }
 }

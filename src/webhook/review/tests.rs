@@ -1,4 +1,4 @@
-//! What is a review, what is not, and that the uid is found in whatever is one.
+//! What counts as a review, and that the uid is found in any of them.
 
 use serde_json::json;
 
@@ -11,7 +11,7 @@ fn review(request: &Value) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_needed_is_read_and_the_rest_is_passed_over() {
+fn known_fields_are_read_and_others_ignored() {
     let body = review(&json!({
         "uid": "7", "kind": {"group": "g", "version": "v1", "kind": "K", "more": 1},
         "requestKind": {"group": "g", "version": "v2", "kind": "K"},
@@ -20,55 +20,55 @@ fn what_is_needed_is_read_and_the_rest_is_passed_over() {
         "name": "a", "namespace": "n", "userInfo": {"username": "alice", "groups": ["x"]},
         "object": {"a": 1}, "oldObject": null, "options": {"deep": [[]]}, "dryRun": true,
     }));
-    let asked = admission(&body).unwrap();
-    assert_eq!(asked.uid, "7");
-    assert_eq!(asked.kind.kind, "K");
-    assert_eq!(asked.request_kind.unwrap().version, "v2");
-    assert_eq!(asked.resource.resource, "ks");
-    assert_eq!(asked.request_resource, None);
-    assert_eq!(asked.sub_resource, "scale");
-    assert_eq!(asked.operation, Operation::Update);
-    assert_eq!((asked.name.as_str(), asked.namespace.as_str()), ("a", "n"));
-    assert_eq!(asked.user_info.username, "alice");
-    assert_eq!(asked.object.unwrap().get(), r#"{"a":1}"#);
-    assert!(asked.old_object.is_none());
+    let request = admission(&body).unwrap();
+    assert_eq!(request.uid, "7");
+    assert_eq!(request.kind.kind, "K");
+    assert_eq!(request.request_kind.unwrap().version, "v2");
+    assert_eq!(request.resource.resource, "ks");
+    assert_eq!(request.request_resource, None);
+    assert_eq!(request.sub_resource, "scale");
+    assert_eq!(request.operation, Operation::Update);
+    assert_eq!((request.name.as_str(), request.namespace.as_str()), ("a", "n"));
+    assert_eq!(request.user_info.username, "alice");
+    assert_eq!(request.object.unwrap().get(), r#"{"a":1}"#);
+    assert!(request.old_object.is_none());
 }
 
 #[test]
-fn the_uid_is_found_whatever_else_there_is() {
+fn uid_is_found_beside_fields_of_wrong_types() {
     let body = review(&json!({
         "uid": "7", "kind": 5, "requestKind": [], "resource": "x", "subResource": {},
         "operation": "DANCE", "name": 1.5, "namespace": false, "userInfo": "alice", "object": 1e9,
     }));
-    let asked = admission(&body).unwrap();
-    assert_eq!(asked.uid, "7");
-    assert_eq!(asked.operation, Operation::Else);
-    assert_eq!(asked.kind, KindName::default());
-    assert_eq!(asked.name, "");
+    let request = admission(&body).unwrap();
+    assert_eq!(request.uid, "7");
+    assert_eq!(request.operation, Operation::Other);
+    assert_eq!(request.kind, KindName::default());
+    assert_eq!(request.name, "");
 
     let body = br#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview",
         "request":{"objects":7,"desiredAPIVersion":[],"uid":"8"}}"#;
-    let asked = conversion(body).unwrap();
-    assert_eq!((asked.uid.as_str(), asked.wanted.as_str()), ("8", ""));
+    let request = conversion(body).unwrap();
+    assert_eq!((request.uid.as_str(), request.desired_api_version.as_str()), ("8", ""));
 }
 
 #[test]
-fn the_uid_is_found_before_an_object_that_is_nested_too_deep() {
+fn uid_is_found_beside_an_object_nested_too_deeply() {
     let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
     let body = format!(
         r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","what":{deep},
         "request":{{"object":{deep},"options":{deep},"uid":"7"}}}}"#
     );
-    let asked = admission(body.as_bytes()).unwrap();
-    assert_eq!(asked.uid, "7");
-    assert!(tree(asked.object.unwrap()).is_err());
+    let request = admission(body.as_bytes()).unwrap();
+    assert_eq!(request.uid, "7");
+    assert!(parse(request.object.unwrap()).is_err());
 }
 
 #[test]
-fn what_is_not_a_review_is_told_what_was_expected() {
-    let form = "expected one AdmissionReview of admission.k8s.io/v1";
+fn error_for_other_bodies_names_the_expected_review() {
+    let expected = "expected one AdmissionReview of admission.k8s.io/v1";
     let head = r#""apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview""#;
-    for (body, why) in [
+    for (body, rest) in [
         (String::new(), " as JSON; this cannot be read: EOF while parsing"),
         ("hello".to_owned(), " as JSON; this cannot be read: expected value"),
         ("7".to_owned(), " as JSON; this cannot be read: invalid type"),
@@ -84,19 +84,19 @@ fn what_is_not_a_review_is_told_what_was_expected() {
         (format!("{{{head},\"request\":{{\"uid\":7}}}}"), " with a `request.uid`; there is none"),
         (format!("{{{head},\"request\":{{\"uid\":\"7\"}}}} more"), " as JSON; this cannot be read: trailing"),
     ] {
-        let said = admission(body.as_bytes()).unwrap_err().to_string();
-        assert!(said.starts_with(&format!("{form}{why}")), "{body}: {said}");
+        let message = admission(body.as_bytes()).unwrap_err().to_string();
+        assert!(message.starts_with(&format!("{expected}{rest}")), "{body}: {message}");
     }
-    let said = conversion(&review(&json!({"uid": "7"}))).unwrap_err().to_string();
+    let message = conversion(&review(&json!({"uid": "7"}))).unwrap_err().to_string();
     assert_eq!(
-        said,
+        message,
         "expected one ConversionReview of apiextensions.k8s.io/v1; this is \"AdmissionReview\" of \
          \"admission.k8s.io/v1\""
     );
 }
 
 #[test]
-fn a_stranger_is_not_repeated_at_length() {
+fn echoed_values_are_truncated() {
     let body = format!(r#"{{"kind":"{}"}}"#, "x".repeat(100_000));
     assert!(admission(body.as_bytes()).unwrap_err().to_string().len() < 250);
 }

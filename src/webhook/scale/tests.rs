@@ -1,4 +1,4 @@
-//! A number alone is judged as it is judged in its object; whole answers are in
+//! A number of replicas is validated as in its object; whole responses are in
 //! `tests/reviews/scale.yaml`.
 
 use super::*;
@@ -25,22 +25,23 @@ fn scale(number: i64) -> Value {
 }
 
 #[test]
-fn a_number_alone_gets_the_words_that_it_gets_in_its_object() {
-    let facts = Facts { now: now(), can: Abilities::THIS_RELEASE, written_in: "v1" };
+fn scale_gets_the_same_messages_as_the_object() {
+    let context =
+        ValidationContext { now: now(), features: FeatureSet::CURRENT, request_version: "v1" };
     for (kind, version) in [(&kinds::ETCD_CLUSTER, "3.6.16"), (&kinds::EXAMPLE_APP, "0.0.1")] {
         for number in (-2..12).chain([100, 101, 1 << 40]) {
             let whole = json!({
                 "apiVersion": kind.api_version(kind.hub()), "kind": kind.name,
                 "metadata": {"name": "main"}, "spec": {"version": version, "replicas": number},
             });
-            let expected = check(kind, None, &whole, &facts);
+            let expected = validate(kind, None, &whole, &context);
             let body = review(&scale(number), &scale(3));
-            let said = judged(&admission(&body).unwrap(), kind, &json!(number), now());
-            assert_eq!(said.violations, expected.violations, "{} {number}", kind.name);
-            let about = |words: &&String| words.contains("replicas");
+            let result = validate_replicas(&admission(&body).unwrap(), kind, &json!(number), now());
+            assert_eq!(result.violations, expected.violations, "{} {number}", kind.name);
+            let about = |warning: &&String| warning.contains("replicas");
             let expected: Vec<&String> = expected.warnings.iter().filter(about).collect();
             assert_eq!(
-                said.warnings.iter().collect::<Vec<_>>(),
+                result.warnings.iter().collect::<Vec<_>>(),
                 expected,
                 "{} {number}",
                 kind.name
@@ -50,25 +51,25 @@ fn a_number_alone_gets_the_words_that_it_gets_in_its_object() {
 }
 
 #[test]
-fn a_number_that_does_not_change_is_not_judged() {
+fn unchanged_replicas_are_not_validated() {
     let body = review(&scale(9), &scale(9));
-    let asked = admission(&body).unwrap();
-    assert_eq!(ruling(&asked, &kinds::ETCD_CLUSTER, now()), Ok(Ruling::UNTOUCHED));
+    let request = admission(&body).unwrap();
+    assert_eq!(decide(&request, &kinds::ETCD_CLUSTER, now()), Ok(AdmissionDecision::ALLOWED));
     let body = review(&scale(9), &scale(3));
-    assert!(ruling(&admission(&body).unwrap(), &kinds::ETCD_CLUSTER, now()).is_err());
+    assert!(decide(&admission(&body).unwrap(), &kinds::ETCD_CLUSTER, now()).is_err());
 }
 
 #[test]
-fn another_scale_than_there_is_today_is_let_through() {
+fn unknown_scale_kind_is_allowed() {
     let mut other = scale(9);
-    other["kind"] = json!("ScaleOfTomorrow");
+    other["kind"] = json!("OtherScale");
     let body = review(&other, &scale(3));
-    let asked = admission(&body).unwrap();
-    assert_eq!(ruling(&asked, &kinds::ETCD_CLUSTER, now()), Ok(Ruling::UNTOUCHED));
+    let request = admission(&body).unwrap();
+    assert_eq!(decide(&request, &kinds::ETCD_CLUSTER, now()), Ok(AdmissionDecision::ALLOWED));
 }
 
 #[test]
-fn a_scale_without_an_object_is_named() {
+fn scale_without_an_object_is_denied() {
     let body = review(&Value::Null, &scale(3));
-    assert!(ruling(&admission(&body).unwrap(), &kinds::ETCD_CLUSTER, now()).is_err());
+    assert!(decide(&admission(&body).unwrap(), &kinds::ETCD_CLUSTER, now()).is_err());
 }

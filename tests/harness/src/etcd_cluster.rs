@@ -201,7 +201,7 @@ impl Cluster {
                 let object = self.look().await.map_err(|error| format!("{error:#}"))?;
                 let number = |path: &str| object.pointer(path).and_then(Value::as_u64);
                 let seen = number("/status/observedGeneration") == number("/metadata/generation");
-                let updated = number("/status/updatedMembers");
+                let updated = number("/status/updatedReplicas");
                 let all = seen && updated == u64::try_from(voters).ok();
                 if all { Ok(()) } else { Err(format!("{updated:?} are; {}", summary(&object))) }
             })
@@ -319,7 +319,7 @@ mod tests {
         let object = |observed: u64, ready: u64, status: &str| {
             json!({"metadata": {"generation": 2}, "status": {
                 "observedGeneration": observed, "replicas": 3, "readyReplicas": ready,
-                "conditions": [{"type": "Ready", "status": status, "reason": "Well", "message": "."}],
+                "conditions": [{"type": "Ready", "status": status, "reason": "Healthy", "message": "."}],
             }})
         };
         assert_eq!(complaint(&object(2, 3, "True"), 3), None);

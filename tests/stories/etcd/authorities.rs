@@ -47,9 +47,9 @@ async fn rotated(story: &Story) -> Result<()> {
         let strangers = strangers(story, &cluster);
         let turns = async {
             for (key, reason) in [
-                ("next-client.crt", "AuthoritiesIntroduced"),
-                ("old-client.crt", "AuthoritiesRetiring"),
-                ("dropped-client.crt", "AuthoritiesDropped"),
+                ("next-client.crt", "CARotationStarted"),
+                ("previous-client.crt", "CARetiring"),
+                ("removed-client.crt", "OldCARemoved"),
             ] {
                 reached(story, &cluster, &format!("{key} to be there"), |it| part(it, key).is_ok())
                     .await?;
@@ -58,7 +58,7 @@ async fn rotated(story: &Story) -> Result<()> {
                 says(story, &cluster, reason).await?;
             }
             let is_over = |it: &Secret| {
-                let keys = ["next-client.crt", "old-client.crt", "dropped-client.crt"];
+                let keys = ["next-client.crt", "previous-client.crt", "removed-client.crt"];
                 keys.iter().all(|key| part(it, key).is_err())
             };
             reached(story, &cluster, "the old authorities to be gone", is_over).await?;
@@ -130,7 +130,7 @@ async fn trust_only(
 
 /// The certificates of those who sign: for clients, and for members.
 async fn authorities(story: &Story, cluster: &Cluster) -> Result<[Vec<u8>; 2]> {
-    let secret = story.api::<Secret>().get(&names::authority_secret(&cluster.name)).await?;
+    let secret = story.api::<Secret>().get(&names::ca_secret(&cluster.name)).await?;
     Ok([part(&secret, "client.crt")?, part(&secret, "peer.crt")?])
 }
 
@@ -145,7 +145,7 @@ async fn application(story: &Story, cluster: &Cluster) -> Result<Caller> {
 }
 
 async fn ask_for(cluster: &Cluster, word: &str) -> Result<()> {
-    let patch = json!({"metadata": {"annotations": {names::ROTATE_ANNOTATION: word}}});
+    let patch = json!({"metadata": {"annotations": {names::ROTATE_CA_ANNOTATION: word}}});
     cluster.objects.patch(&cluster.name, &PatchParams::default(), &Patch::Merge(patch)).await?;
     Ok(())
 }
@@ -157,7 +157,7 @@ async fn reached(
     what: &str,
     is_so: impl Fn(&Secret) -> bool,
 ) -> Result<()> {
-    let name = names::authority_secret(&cluster.name);
+    let name = names::ca_secret(&cluster.name);
     story
         .wait_until(what, PATIENCE, async || {
             let secret = story.api::<Secret>().get(&name).await.map_err(|it| it.to_string())?;

@@ -239,7 +239,7 @@ pub(super) async fn says_because(
     story
         .wait_until(&format!("the reason {reason}"), COMES, async || {
             let object = cluster.look().await.map_err(|error| format!("{error:#}"))?;
-            let found = quorate_harness::etcd_cluster::condition_of(&object, "Upgrading");
+            let found = quorate_harness::etcd_cluster::condition_of(&object, "Updating");
             match found {
                 Some((_, why, words)) if why == reason => Ok((why, words)),
                 other => Err(format!("{other:?}")),

@@ -79,7 +79,7 @@ async fn three_different_copies_are_left_alone_and_a_person_is_asked() -> Result
         }
         cluster.user.forget().await?;
         is_found(story, &cluster).await?;
-        let (_, words) = trouble(story, &cluster, "DataDiffersBlocked").await?;
+        let (_, words) = trouble(story, &cluster, "CorruptionUnresolved").await?;
         println!("it says: {words}");
         for member in &before.members {
             ensure!(words.contains(&member.name), "{} is not named: {words}", member.name);

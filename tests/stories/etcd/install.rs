@@ -83,7 +83,7 @@ async fn looks_as_documented(
     ensure!(ports.iter().any(|it| it.port == i32::from(names::ETCD_CLIENT_PORT)), "{ports:?}");
     let voters = i32::try_from(listed.members.len())?;
     budget_counts(story, name, voters).await?;
-    story.kubectl(&["get", "secret", &names::authority_secret(name)]).await?;
+    story.kubectl(&["get", "secret", &names::ca_secret(name)]).await?;
 
     let wait = ["wait", "--for=condition=Ready", "--timeout=5s"];
     story.kubectl(&[&wait[..], &[&format!("etcd/{name}")]].concat()).await?;

@@ -56,7 +56,8 @@ async fn signed(story: &Story, definitions: &str) -> Result<()> {
     ensure!(words.contains("cert-manager is not installed"), "{words}");
     ensure!(cluster.pods().await?.is_empty(), "pods were made without certificates");
     story.admin.run(&["apply", "--server-side", "--filename", definitions]).await?;
-    told_in(story, &cluster, "CertificatesAwaited", "cert-manager has not made the Secret").await?;
+    told_in(story, &cluster, "WaitingForCertificate", "cert-manager has not made the Secret")
+        .await?;
     let _manager = manager(story).await?;
     issuer(story, "clients").await?;
     issuer(story, "members").await?;
@@ -123,8 +124,9 @@ fn of_kind(story: &Story, kind: &str, plural: &str) -> Api<DynamicObject> {
 async fn shows_what_was_issued(story: &Story, cluster: &Cluster) -> Result<()> {
     for member in members_of(&cluster.user.listed().await?) {
         for (port, side) in [(CLIENT, "client"), (PEER, "peer")] {
-            let caller = of_secret(story, &names::issued("main-operator", side)).await?;
-            let own = of_secret(story, &names::issued(&member, side)).await?;
+            let caller =
+                of_secret(story, &names::cert_manager_certificate("main-operator", side)).await?;
+            let own = of_secret(story, &names::cert_manager_certificate(&member, side)).await?;
             ensure!(
                 own.certificate != caller.certificate,
                 "{member} has the operator's certificate"
@@ -157,7 +159,7 @@ async fn renewed(story: &Story, cluster: &Cluster) -> Result<()> {
     let pods = pod_uids(cluster).await?;
     let members = members_of(&cluster.user.listed().await?);
     let member = members.first().context("there is nobody")?;
-    let name = names::issued(member, "client");
+    let name = names::cert_manager_certificate(member, "client");
     let before = of_secret(story, &name).await?;
     let objects = of_kind(story, "Certificate", "certificates");
     let now = jiff::Timestamp::now().to_string();
@@ -176,7 +178,8 @@ async fn renewed(story: &Story, cluster: &Cluster) -> Result<()> {
             if own.certificate == before.certificate {
                 return Err("cert-manager has not signed".to_owned());
             }
-            let caller = of_secret(story, &names::issued("main-operator", "client")).await;
+            let caller =
+                of_secret(story, &names::cert_manager_certificate("main-operator", "client")).await;
             let caller = caller.map_err(|error| format!("{error:#}"))?;
             let found = super::handshake::shown(cluster, member, CLIENT, &caller).await;
             let found = found.map_err(|error| format!("{error:#}"))?;

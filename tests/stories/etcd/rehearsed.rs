@@ -12,8 +12,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
-use quorate::etcd_cluster::plan::deeds::Moment;
-use quorate::etcd_cluster::plan::{Chore, Step};
+use quorate::etcd_cluster::plan::names::CrashPoint;
+use quorate::etcd_cluster::plan::{Step, Task};
 use quorate_harness::etcd_cluster::{Cluster, small};
 use quorate_harness::{Disturbs, Story, catalog, tell};
 use serde_json::{Value, json};
@@ -125,7 +125,7 @@ async fn journey(story: &Story, name: &str) -> Result<()> {
         cluster.edit(&json!({"version": "3.7.3"})).await?;
         runs(story, &cluster, "3.7.3").await.context("up again")?;
         cluster.edit(&json!({"image": {"repository": "registry.invalid/etcd"}})).await?;
-        says_because(story, &cluster, "TakenBack").await.context("a bad image")?;
+        says_because(story, &cluster, "RolledBack").await.context("a bad image")?;
         cluster.edit(&json!({"image": null})).await?;
         cluster.comes(story, 3, PATIENCE).await.map(drop)
     })
@@ -243,7 +243,7 @@ impl Rehearsal {
     fn begin(story: &Story) -> Result<Self> {
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(&story.namespace);
         fs::create_dir_all(&folder)?;
-        File::create(folder.join("diary"))?;
+        File::create(folder.join("trace"))?;
         Ok(Self { folder })
     }
 
@@ -267,7 +267,7 @@ impl Rehearsal {
         let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
         command
             .env("KUBECONFIG", story.places.kubeconfig("admin"))
-            .env("QUORATE_REHEARSAL", &self.folder)
+            .env("QUORATE_FAULT_INJECTION", &self.folder)
             .args(["run", "--log-format=text", "--listen=127.0.0.1:0"])
             .args(["--watch-namespace", &story.namespace, "--lease-namespace", &story.namespace])
             .args(["--lease-duration=2s", "--renew-deadline=1500ms", "--retry-period=400ms"])
@@ -280,8 +280,8 @@ impl Rehearsal {
 
     /// Whether somebody has died at each moment of each deed.
     fn is_complete(&self) -> Result<()> {
-        let deeds = Chore::WORDS.into_iter().chain(Step::WORDS);
-        let all = deeds.flat_map(|deed| Moment::ALL.map(|it| format!("{deed}.{}", it.word())));
+        let deeds = Task::NAMES.into_iter().chain(Step::NAMES);
+        let all = deeds.flat_map(|deed| CrashPoint::ALL.map(|it| format!("{deed}.{}", it.name())));
         let (done, left): (Vec<_>, Vec<_>) = all.partition(|it| self.folder.join(it).exists());
         ensure!(left.is_empty(), "nobody has died at {}", left.join(", "));
         println!("{} moments, a death at each", done.len());
@@ -291,7 +291,7 @@ impl Rehearsal {
     /// Copies the diary to where it is asked for, without what repeats.
     fn keep_diary(&self) -> Result<()> {
         let Some(path) = std::env::var_os("QUORATE_DIARY") else { return Ok(()) };
-        let text = fs::read_to_string(self.folder.join("diary"))?;
+        let text = fs::read_to_string(self.folder.join("trace"))?;
         // Of journeys the model is told elsewhere.
         let is_life = |line: &&str| {
             let cluster = page(line).ok().and_then(|it| it.get("cluster").cloned());

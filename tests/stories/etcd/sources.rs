@@ -40,7 +40,7 @@ async fn a_cluster_waits_for_the_certificates_of_its_user_and_is_founded_with_th
         let cluster = story.make_cluster("main", &small(3, &of_secrets())).await?;
         let (reason, words) = cluster.says(story, "Stalled", "True", SAYS).await?;
         ensure!(
-            reason == "CertificatesStuck" && words.contains("Secret mine is not there"),
+            reason == "CertificateError" && words.contains("Secret mine is not there"),
             "{words}"
         );
         ensure!(cluster.pods().await?.is_empty(), "pods were made without certificates");
@@ -232,9 +232,9 @@ pub(super) async fn settled(story: &Story, cluster: &Cluster) -> Result<()> {
             })
             .await
     };
-    says(&["AuthoritiesIntroduced"]).await?;
-    says(&["AuthoritiesRetiring"]).await?;
-    says(&["AuthoritiesDropped"]).await?;
+    says(&["CARotationStarted"]).await?;
+    says(&["CARetiring"]).await?;
+    says(&["OldCARemoved"]).await?;
     says(&["Valid"]).await?;
     cluster.is_updated(story, 3, PATIENCE).await
 }
@@ -295,10 +295,10 @@ async fn bad_ones_are_told(story: &Story, cluster: &Cluster, mine: &Authority) -
     let pods = pod_uids(cluster).await?;
     for (bad, wanted) in cases {
         put(story, MINE, &bad).await?;
-        told_in(story, cluster, "CertificatesUnusable", &wanted).await?;
+        told_in(story, cluster, "InvalidCertificate", &wanted).await?;
     }
     story.api::<Secret>().delete(MINE, &DeleteParams::default()).await?;
-    told_in(story, cluster, "CertificatesUnusable", "is not there").await?;
+    told_in(story, cluster, "InvalidCertificate", "is not there").await?;
     cluster.user.well(3).await.context("while the Secret is gone")?;
     let object = cluster.look().await?;
     let stalled = condition_of(&object, "Stalled").context("no Stalled")?;

@@ -98,7 +98,7 @@ async fn a_cluster_that_is_full_of_data_asks_for_a_larger_quota_and_takes_it() -
         watched(&cluster, async |witnesses| {
             let before = cluster.user.listed().await?;
             fill(&cluster, usize::MAX).await?;
-            let (reason, words) = trouble(story, &cluster, "NoSpaceStays").await?;
+            let (reason, words) = trouble(story, &cluster, "NoSpaceUnresolved").await?;
             println!("it says {reason}: {words}");
             ensure!(words.contains("spec.options.quota"), "it says no way out: {words}");
             cluster.says(story, "Stalled", "True", SAYS).await?;
@@ -159,11 +159,12 @@ async fn has_ended(story: &Story, cluster: &Cluster, occasion: &str) -> Result<(
     story
         .wait_until("the round to be over", SAYS, async || {
             let object = cluster.look().await.map_err(|error| format!("{error:#}"))?;
-            let upkeep = object.pointer("/status/upkeep").cloned().unwrap_or_default();
-            let turns = upkeep.get("turns").and_then(Value::as_array).cloned().unwrap_or_default();
+            let upkeep = object.pointer("/status/defragmentation").cloned().unwrap_or_default();
+            let turns =
+                upkeep.get("members").and_then(Value::as_array).cloned().unwrap_or_default();
             let members: BTreeSet<&str> = turns.iter().filter_map(Value::as_str).collect();
-            let fine = upkeep.get("ended").is_some()
-                && upkeep.get("occasion").is_some_and(|it| it == occasion)
+            let fine = upkeep.get("completionTime").is_some()
+                && upkeep.get("trigger").is_some_and(|it| it == occasion)
                 && turns.len() == 3
                 && members.len() == 3;
             if fine { Ok(()) } else { Err(upkeep.to_string()) }
@@ -176,7 +177,8 @@ async fn says_next(story: &Story, cluster: &Cluster, before: Option<&str>) -> Re
     story
         .wait_until("the next time to be told", SAYS, async || {
             let object = cluster.look().await.map_err(|error| format!("{error:#}"))?;
-            let next = object.pointer("/status/upkeep/next").and_then(Value::as_str);
+            let next =
+                object.pointer("/status/defragmentation/nextScheduleTime").and_then(Value::as_str);
             let next = next.filter(|it| Some(*it) != before);
             next.map(str::to_owned).ok_or_else(|| summary(&object))
         })

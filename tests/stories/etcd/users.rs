@@ -28,7 +28,7 @@ async fn users_come_and_go_and_members_and_operators_are_replaced_meanwhile() ->
             let auth = json!({"auth": {"enabled": true, "rootSecretRef": {"name": "main-root"}}});
             cluster.edit(&auth).await?;
             let (why, words) = cluster.says(story, "Stalled", "True", SAYS).await?;
-            ensure!(why == "AuthBlocked" && words.contains("main-root"), "{why}: {words}");
+            ensure!(why == "RootPasswordMissing" && words.contains("main-root"), "{why}: {words}");
             ensure!(cluster.user.takes("root", FIRST).await?.is_none(), "nobody has a password");
             let literal = format!("--from-literal=password={FIRST}");
             story.kubectl(&["create", "secret", "generic", "main-root", &literal]).await?;

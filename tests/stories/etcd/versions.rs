@@ -132,10 +132,10 @@ async fn a_pod_that_is_lost_while_a_bad_change_is_judged_comes_back_as_it_was() 
                 })
                 .await?;
             // The change is judged as if nothing had happened.
-            says_because(story, &cluster, "TakenBack").await?;
+            says_because(story, &cluster, "RolledBack").await?;
             writes_go_on(story, witnesses).await?;
             let object = cluster.look().await?;
-            let member = object.pointer("/status/takenBack/member").and_then(Value::as_str);
+            let member = object.pointer("/status/rollback/member").and_then(Value::as_str);
             ensure!(member == Some(tries.as_str()), "{member:?} instead of {tries}");
             cluster.edit(&json!({"image": null})).await?;
             cluster.is_updated(story, 3, COMES.max(PATIENCE)).await?;
@@ -191,7 +191,7 @@ async fn taken_back(
             first(story).await?;
             cluster.edit(change).await?;
             let plot = async {
-                let (reason, words) = says_because(story, &cluster, "TakenBack").await?;
+                let (reason, words) = says_because(story, &cluster, "RolledBack").await?;
                 println!(
                     "{reason}: {words}\n{}",
                     story.kubectl(&["describe", "etcdcluster"]).await?
@@ -206,7 +206,7 @@ async fn taken_back(
             let ready = cluster.pods().await?.iter().filter(|it| is_ready(it)).count();
             ensure!(ready == 3, "{ready} members run as before");
             let object = cluster.look().await?;
-            let member = object.pointer("/status/takenBack/member").and_then(Value::as_str);
+            let member = object.pointer("/status/rollback/member").and_then(Value::as_str);
             ensure!(member.is_some_and(|it| touched.iter().any(|name| *name == it)), "{member:?}");
             let events =
                 story.kubectl(&["get", "events", "--field-selector=reason=TakenBack"]).await?;

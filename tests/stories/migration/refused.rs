@@ -55,7 +55,7 @@ async fn says(story: &Story, value: &str) -> Result<()> {
     let leader = leader(story).await?.name_any();
     story
         .wait_until(&format!("the leader to say {value}"), SOON, async || {
-            match metric(story, &leader, "quorate_controllers_refused").await {
+            match metric(story, &leader, "quorate_controllers_blocked").await {
                 Ok(found) if found == value => Ok(()),
                 other => Err(format!("{other:?}")),
             }

@@ -1,258 +1,265 @@
-//! EtcdCluster v1, what the operator reports.
-//! Comes in: nothing. Goes out: the types of `status`.
-//! May touch: the vocabulary of `api`. Figures that always move change in coarse steps here; the
-//! fine ones are metrics.
+//! EtcdCluster v1: the status that the operator reports.
+//! Values that change all the time (sizes, indexes, lag) are rounded here, so that an idle cluster
+//! causes no writes; the exact values are metrics.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use crate::api::condition::Condition;
-use crate::api::field::WIDEST;
+use crate::api::field::MAX_SAFE_INTEGER;
+use crate::api::macros::{object, string_enum};
 use crate::api::pod::LocalRef;
-use crate::api::shape::{choice, shape};
-use crate::api::texts::{
-    HexId, KeptText, Location, MemberName, MemberUrl, ObjectName, Phrase, ReportedVersion,
-    Selector, Sentence, Time, Word,
+use crate::api::strings::{
+    HexId, Location, MemberName, MemberUrl, Message, ObjectName, OpaqueText, ReportedVersion,
+    Selector, ShortString, Time, Token,
 };
 
-shape! {
-    /// What the cluster is.
+object! {
+    /// Observed state of the cluster.
     pub struct EtcdClusterStatus {
-        /// The generation of the spec that this status is about.
-        #[schemars(range(min = 0, max = WIDEST))]
+        /// Generation of the spec that this status refers to.
+        #[schemars(range(min = 0, max = MAX_SAFE_INTEGER))]
         observed_generation: i64,
-        /// The cluster's ID. It is set once and never changes.
+        /// etcd cluster ID. Set once when the cluster is bootstrapped and never changed.
         cluster_id as "clusterID": HexId,
-        /// Who founds the cluster. It is set once, before the first of them is made.
-        founding: Founding,
-        /// The etcd release that runs: the oldest one, while members differ.
+        /// Initial members of the cluster. Recorded before the first of them is created.
+        bootstrap: BootstrapStatus,
+        /// etcd version in use: the oldest one while members differ.
         current_version: ReportedVersion,
-        /// The etcd release that is being brought in.
+        /// etcd version that is being rolled out.
         target_version: ReportedVersion,
-        /// Who has written to etcd's log, and from where on. It says when a release can start that does not read what an older one wrote.
-        log: LogStatus,
-        /// How many members there are.
+        /// Oldest etcd minor version with entries in the raft log. A release that cannot read
+        /// entries of an older minor version is started only when none are left.
+        raft_log: RaftLogStatus,
+        /// Number of members.
         #[schemars(range(min = 0, max = 100))]
         replicas: i32,
-        /// How many of them are healthy voters.
+        /// Number of members that are healthy voters.
         #[schemars(range(min = 0, max = 100))]
         ready_replicas: i32,
-        /// How many of them are as the spec wants them: with the release that is being brought in, and with its options.
+        /// Number of members that run the current pod template.
         #[schemars(range(min = 0, max = 100))]
-        updated_members: i32,
-        /// The labels by which the members' pods are found.
+        updated_replicas: i32,
+        /// Label selector of the members' pods, for the scale subresource.
         selector: Selector,
-        /// The member that leads.
+        /// Name of the member that is the leader.
         leader: ObjectName,
-        /// The URLs for clients.
+        /// Client URLs of the members.
         #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "atomic"))]
         endpoints: Vec<MemberUrl>,
-        /// The Service for clients.
+        /// Name of the Service for clients.
         service_name: ObjectName,
-        /// The Secret with all that an application needs to connect.
+        /// Secret with everything an application needs to connect (Service Binding specification).
         binding: LocalRef,
-        /// How applications are told to connect, and since when.
-        clients: ClientLine,
-        /// The highest revision ever seen. A restore goes beyond it, so that no watcher sees time run backwards.
-        #[schemars(range(min = 0, max = WIDEST))]
+        /// URL scheme that is advertised to clients.
+        client_tls as "clientTLS": ClientTlsStatus,
+        /// Upper bound of revisions seen. A restore bumps the revision beyond it, so that watchers
+        /// never observe a lower revision.
+        #[schemars(range(min = 0, max = MAX_SAFE_INTEGER))]
         highest_revision: i64,
-        /// The members.
+        /// Observed state of each member.
         #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
         members: Vec<MemberStatus>,
-        /// A change that members do not start with, and what they are made of instead. It holds until that part of the spec is changed.
-        taken_back: TakenBack,
-        /// How the members' files are looked after.
-        upkeep: UpkeepStatus,
-        /// What comes next, and why.
+        /// Spec change that was rolled back, and the template in use. It is kept until that part
+        /// of the spec is changed.
+        rollback: RollbackStatus,
+        /// Running or last defragmentation, and the next scheduled one.
+        defragmentation: DefragmentationStatus,
+        /// Next step of the operator and the reason for it.
         plan: PlanStatus,
-        /// How far a long piece of work has come.
+        /// Progress of a long-running operation.
         progress: Progress,
-        /// How backups are doing.
+        /// State of scheduled backups.
         backup: BackupStatus,
-        /// Which settings the operator chose, and why.
+        /// Settings that the operator derived because the spec does not set them.
         #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["option"]))]
-        tuning: Vec<Tuned>,
-        /// What is the case.
+        tuning: Vec<TuningEntry>,
+        /// Conditions of the cluster.
         #[schemars(length(max = 24), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
         conditions: Vec<Condition>,
     }
 }
 
-shape! {
-    /// Who founds a cluster.
-    pub struct Founding {
-        /// The members that do.
+object! {
+    /// Bootstrap of the cluster.
+    pub struct BootstrapStatus {
+        /// Names of the initial members.
         #[schemars(length(max = 7), extend("x-kubernetes-list-type" = "set"))]
         members: Vec<MemberName>,
-        /// Whether any of them may have run. A member that is missing since then is not made anew.
-        begun: bool,
-        /// Whether they are given up: too few of them can still become a cluster, or the spec has changed before they did. Nobody has
-        /// been given a way to write to them, so all of them go, and others found the cluster.
-        abandoned: bool,
+        /// Whether an initial member may have started. From then on missing members are not
+        /// recreated.
+        started: bool,
+        /// Whether the bootstrap was aborted: too few initial members are left to form a quorum,
+        /// or the spec changed before they did. No client had access yet, so all of them are
+        /// deleted and the bootstrap starts again with new members.
+        aborted: bool,
     }
 }
 
-shape! {
-    /// How applications are told to connect.
-    pub struct ClientLine {
-        /// `https`, or `http` for connections in the clear.
-        scheme: Word,
-        /// When they were first told so. For a while members take those who come in the old way, too.
-        since: Time,
+object! {
+    /// URL scheme that is advertised to clients.
+    pub struct ClientTlsStatus {
+        /// `https`, or `http` for plaintext.
+        scheme: Token,
+        /// Time at which this scheme was first advertised. Members accept connections with the
+        /// previous scheme for an overlap period after it.
+        last_transition_time: Time,
     }
 }
 
-shape! {
-    /// Who has written to etcd's log.
-    pub struct LogStatus {
-        /// The oldest minor version that has written to it, such as `3.6`.
-        writer: ReportedVersion,
-        /// The entry from which on no older one has.
-        #[schemars(range(min = 0, max = WIDEST))]
-        since: i64,
+object! {
+    /// Versions that wrote to the raft log.
+    pub struct RaftLogStatus {
+        /// Oldest etcd minor version that wrote to the raft log, such as `3.6`.
+        oldest_writer: ReportedVersion,
+        /// Raft index from which on no older minor version has written.
+        #[schemars(range(min = 0, max = MAX_SAFE_INTEGER))]
+        since_index: i64,
     }
 }
 
-shape! {
-    /// A change that was taken back.
-    pub struct TakenBack {
-        /// A word for what the spec asks for.
-        refused: Word,
-        /// What members are made of instead, as JSON.
-        instead: KeptText,
-        /// The member that did not start.
+object! {
+    /// Spec change that was rolled back.
+    pub struct RollbackStatus {
+        /// Hash of the part of the spec that was rolled back.
+        spec_hash: Token,
+        /// Part of the spec that the pods are created from instead, as JSON.
+        previous_template: OpaqueText,
+        /// Name of the member that did not start with the change.
         member: ObjectName,
-        /// Why it did not.
-        reason: Sentence,
-        /// The generation of the spec at that time.
-        #[schemars(range(min = 0, max = WIDEST))]
-        generation: i64,
+        /// Reason for which the member did not start.
+        reason: Message,
+        /// Generation of the spec that was rolled back.
+        #[schemars(range(min = 0, max = MAX_SAFE_INTEGER))]
+        observed_generation: i64,
     }
 }
 
-shape! {
-    /// How the members' files are looked after.
-    pub struct UpkeepStatus {
-        /// Why files are rewritten, or were last: `Schedule`, `Threshold` or `NoSpace`.
-        occasion: Word,
-        /// When that began.
-        began: Time,
-        /// When it was over; absent while it goes on.
-        ended: Time,
-        /// The members that had their turn, in order. One whose file is still too large has a second one.
+object! {
+    /// Running or last defragmentation.
+    pub struct DefragmentationStatus {
+        /// Trigger of the running or last defragmentation: `Schedule`, `Threshold` or `NoSpace`.
+        trigger: Token,
+        /// Start time of the running or last defragmentation.
+        start_time: Time,
+        /// Completion time of the last defragmentation; absent while one is running.
+        completion_time: Time,
+        /// Members that were defragmented, in order. A member whose database is still too large
+        /// is listed a second time.
         #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "atomic"))]
-        turns: Vec<MemberName>,
-        /// Until when nobody wonders that the last of them is silent: who rewrites its file answers nobody.
-        until: Time,
-        /// The revision up to which history was given up to make room.
-        #[schemars(range(min = 0, max = WIDEST))]
-        compacted: i64,
-        /// When files are looked at next, by the schedule.
-        next: Time,
+        members: Vec<MemberName>,
+        /// Deadline for the member that is defragmented now, the last in `members`; the member is
+        /// unavailable until it finishes.
+        deadline: Time,
+        /// Revision up to which the operator compacted the database to reclaim space.
+        #[schemars(range(min = 0, max = MAX_SAFE_INTEGER))]
+        compacted_revision: i64,
+        /// Time of the next scheduled defragmentation.
+        next_schedule_time: Time,
     }
 }
 
-choice! {
-    /// What a member is to the others.
+string_enum! {
+    /// Role of a member in the cluster.
     pub enum MemberRole {
-        /// It leads.
+        /// Leader.
         Leader = "Leader",
-        /// It votes.
+        /// Voting member that is not the leader.
         Voter = "Voter",
-        /// It catches up and does not vote yet.
+        /// Non-voting member that is catching up.
         Learner = "Learner",
-        /// It could not be found out.
+        /// The role could not be determined.
         Unknown = "Unknown",
     }
 }
 
-shape! {
-    /// One member.
+object! {
+    /// Observed state of a member.
     #[schemars(extend("required" = ["name"]))]
     pub struct MemberStatus {
-        /// Its name, which is also its pod's.
+        /// Name of the member and of its pod.
         name: ObjectName,
-        /// Its ID in etcd.
+        /// etcd member ID.
         id: HexId,
-        /// What it is to the others: `Leader`, `Voter`, `Learner` or `Unknown`.
+        /// Role of the member: `Leader`, `Voter`, `Learner` or `Unknown`.
         role: MemberRole,
-        /// The etcd release it runs.
+        /// etcd version that the member runs.
         version: ReportedVersion,
-        /// How large its file is, in bytes, in coarse steps.
-        #[schemars(range(min = 0, max = WIDEST))]
+        /// Size of the database file in bytes, rounded.
+        #[schemars(range(min = 0, max = MAX_SAFE_INTEGER))]
         db_size: i64,
-        /// How much of the file is in use, in bytes, in coarse steps.
-        #[schemars(range(min = 0, max = WIDEST))]
+        /// Bytes of the database file that are in use, rounded.
+        #[schemars(range(min = 0, max = MAX_SAFE_INTEGER))]
         db_in_use: i64,
-        /// How many entries it is behind the leader, in coarse steps.
-        #[schemars(range(min = 0, max = WIDEST))]
+        /// Number of raft entries by which the member is behind the leader, rounded.
+        #[schemars(range(min = 0, max = MAX_SAFE_INTEGER))]
         raft_lag: i64,
-        /// Whether it answers as it should.
+        /// Whether the member is healthy.
         healthy: bool,
-        /// Alarms it has raised, such as `NOSPACE`.
+        /// Active etcd alarms of the member, such as `NOSPACE`.
         #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "set"))]
-        alarms: Vec<Word>,
+        alarms: Vec<Token>,
     }
 }
 
-shape! {
-    /// What comes next.
+object! {
+    /// Next step of the operator.
     pub struct PlanStatus {
-        /// The next step.
-        step: Phrase,
-        /// The rule that asks for it.
-        because: Sentence,
-        /// What it waits for.
-        blocked_by: Sentence,
+        /// Next step.
+        step: ShortString,
+        /// Reason for the step.
+        reason: Message,
+        /// Error of the last attempt; absent if it succeeded.
+        error: Message,
     }
 }
 
-shape! {
-    /// How far a long piece of work has come.
+object! {
+    /// Progress of a long-running operation.
     pub struct Progress {
-        /// What is being done.
-        operation: Word,
-        /// Where it is, such as `3/7`.
-        step: Word,
-        /// How much of it is done.
+        /// Name of the operation.
+        operation: Token,
+        /// Current step and number of steps, such as `3/7`.
+        step: Token,
+        /// Completed part in percent.
         #[schemars(range(min = 0, max = 100))]
         percent: i32,
-        /// How many bytes are done.
-        #[schemars(range(min = 0, max = WIDEST))]
+        /// Number of bytes processed.
+        #[schemars(range(min = 0, max = MAX_SAFE_INTEGER))]
         bytes_done: i64,
-        /// How many bytes there are.
-        #[schemars(range(min = 0, max = WIDEST))]
+        /// Total number of bytes.
+        #[schemars(range(min = 0, max = MAX_SAFE_INTEGER))]
         bytes_total: i64,
-        /// The same in a sentence.
-        message: Sentence,
+        /// Human-readable progress.
+        message: Message,
     }
 }
 
-shape! {
-    /// How backups are doing.
+object! {
+    /// State of scheduled backups.
     pub struct BackupStatus {
-        /// When the last good backup was finished.
+        /// Completion time of the last successful backup.
         last_backup_time: Time,
-        /// Where it is.
+        /// URL of the last successful backup.
         location: Location,
-        /// The etcd release it was made of.
+        /// etcd version that the last successful backup was taken from.
         version: ReportedVersion,
-        /// When the newest proof by restoring was made.
+        /// Time at which a backup was last verified by restoring it.
         last_verified_time: Time,
-        /// When the next backup begins.
+        /// Time of the next scheduled backup.
         next_backup_time: Time,
-        /// Why the last attempt failed; absent if it did not.
-        last_error: Sentence,
+        /// Error of the last attempt; absent if it succeeded.
+        last_error: Message,
     }
 }
 
-shape! {
-    /// One setting that the operator chose.
+object! {
+    /// Setting that the operator derived.
     #[schemars(extend("required" = ["option"]))]
-    pub struct Tuned {
-        /// The setting.
-        option: Word,
-        /// Its value.
-        value: Phrase,
-        /// Why.
-        why: Sentence,
+    pub struct TuningEntry {
+        /// Name of the etcd flag or environment variable.
+        option: Token,
+        /// Value in use.
+        value: ShortString,
+        /// Reason for the value.
+        reason: Message,
     }
 }

@@ -1,12 +1,12 @@
-//! ExampleApp through its versions: what was said is said again, and what was changed is changed.
+//! Round trips of ExampleApp through its versions: no value is lost, and every edit takes effect.
 
 mod objects;
 
 use serde_json::{Value, json};
 
-use crate::api::convert::{ANNOTATION, convert};
+use crate::api::convert::{PRESERVED_FIELDS_ANNOTATION, convert};
 use crate::api::names;
-use objects::{everything_in_v1, everything_in_v1beta1, spec, the_papers};
+use objects::{everything_in_v1, everything_in_v1beta1, spec, white_paper};
 
 const VERSIONS: [&str; 3] = ["v1alpha1", "v1beta1", "v1"];
 
@@ -14,20 +14,20 @@ fn to(version: &str, object: &Value) -> Value {
     convert(object.clone(), &format!("{}/{version}", names::APP_GROUP)).unwrap()
 }
 
-/// There and back again, by way of each other version, changes nothing.
+/// Conversion to each other version and back changes nothing.
 #[track_caller]
-fn survives(object: &Value) {
+fn round_trips(object: &Value) {
     let home = object["apiVersion"].as_str().unwrap().rsplit('/').next().unwrap();
     for other in VERSIONS.iter().filter(|version| **version != home) {
         let there = to(other, object);
         let back = to(home, &there);
-        assert_eq!(&back, object, "by way of {other}: {there:#}");
+        assert_eq!(&back, object, "via {other}: {there:#}");
     }
 }
 
 #[test]
-fn the_papers_object_becomes_v1_and_comes_back_unchanged() {
-    let hub = to("v1", &the_papers());
+fn white_paper_object_round_trips_through_v1() {
+    let hub = to("v1", &white_paper());
     let expected = json!({
         "version": "0.0.1",
         "features": {"exampleFeature1": true, "exampleFeature2": false},
@@ -40,13 +40,13 @@ fn the_papers_object_becomes_v1_and_comes_back_unchanged() {
     });
     assert_eq!(hub["spec"], expected);
     assert_eq!(hub["status"]["currentVersion"], "0.0.1");
-    assert_eq!(hub["status"]["backup"], Value::Null, "a time of no day is not a moment");
-    survives(&the_papers());
+    assert_eq!(hub["status"]["backup"], Value::Null, "a time without a date is not a timestamp");
+    round_trips(&white_paper());
 }
 
 #[test]
-fn v1_with_every_field_survives_the_older_versions() {
-    survives(&everything_in_v1());
+fn v1_with_every_field_round_trips_through_older_versions() {
+    round_trips(&everything_in_v1());
     let alpha = to("v1alpha1", &everything_in_v1());
     let shown = json!({
         "enabled": false,
@@ -58,43 +58,43 @@ fn v1_with_every_field_survives_the_older_versions() {
 }
 
 #[test]
-fn v1beta1_with_every_field_needs_nothing_kept_in_v1_but_the_order_of_its_list() {
-    survives(&everything_in_v1beta1());
+fn v1beta1_with_every_field_preserves_only_the_order_of_features() {
+    round_trips(&everything_in_v1beta1());
     let hub = to("v1", &everything_in_v1beta1());
-    let kept = hub["metadata"]["annotations"][ANNOTATION].as_str().unwrap();
-    let kept: Value = serde_json::from_str(kept).unwrap();
-    assert_eq!(kept, json!({"v1beta1": {"/spec/features": [["zebra", "ant"]]}}));
+    let preserved = hub["metadata"]["annotations"][PRESERVED_FIELDS_ANNOTATION].as_str().unwrap();
+    let preserved: Value = serde_json::from_str(preserved).unwrap();
+    assert_eq!(preserved, json!({"v1beta1": {"/spec/features": [["zebra", "ant"]]}}));
 }
 
 #[test]
-fn whatever_stands_anywhere_survives_every_version() {
-    let mut tried = 0;
-    for mut whole in [the_papers(), everything_in_v1beta1(), everything_in_v1()] {
-        let mut places = Vec::new();
+fn any_value_in_any_field_round_trips() {
+    let mut cases = 0;
+    for mut whole in [white_paper(), everything_in_v1beta1(), everything_in_v1()] {
+        let mut paths = Vec::new();
         for part in ["spec", "status"] {
             let fields = whole[part].as_object_mut().unwrap();
             fields.retain(|key, _| !V1_ALONE.contains(&key.as_str()));
         }
         for part in ["spec", "status"] {
-            find_places(&whole[part], format!("/{part}"), &mut places);
+            collect_paths(&whole[part], format!("/{part}"), &mut paths);
         }
-        for place in places {
+        for path in paths {
             for odd in odd_values() {
                 let mut object = whole.clone();
-                *object.pointer_mut(&place).unwrap() = odd;
-                survives(&object);
-                tried += 1;
+                *object.pointer_mut(&path).unwrap() = odd;
+                round_trips(&object);
+                cases += 1;
             }
             let mut object = whole.clone();
-            let (block, key) = place.rsplit_once('/').unwrap();
+            let (block, key) = path.rsplit_once('/').unwrap();
             object.pointer_mut(block).unwrap().as_object_mut().unwrap().remove(key);
-            survives(&object);
+            round_trips(&object);
         }
     }
-    assert!(tried > 1000, "only {tried} were tried");
+    assert!(cases > 1000, "only {cases} cases");
 }
 
-/// What only v1 can say. Nothing there is ever taken apart, so it need not be tried piece by piece.
+/// Fields that only v1 has. They are never destructured, so they are not tried one by one.
 const V1_ALONE: &[&str] = &[
     "image",
     "autoscaling",
@@ -108,12 +108,12 @@ const V1_ALONE: &[&str] = &[
     "observedGeneration",
 ];
 
-/// Every place below `value` that is not in a list.
-fn find_places(value: &Value, at: String, places: &mut Vec<String>) {
+/// Every path below `value` that is not in a list.
+fn collect_paths(value: &Value, at: String, paths: &mut Vec<String>) {
     for (key, below) in value.as_object().into_iter().flatten() {
-        find_places(below, format!("{at}/{key}"), places);
+        collect_paths(below, format!("{at}/{key}"), paths);
     }
-    places.push(at);
+    paths.push(at);
 }
 
 fn odd_values() -> Vec<Value> {
@@ -154,7 +154,7 @@ fn odd_values() -> Vec<Value> {
 }
 
 #[test]
-fn an_edit_of_the_list_of_features_wins() {
+fn edit_of_the_feature_list_takes_effect() {
     let features = json!({"ant": true, "bee": false, "cat": false, "zebra": true});
     let hub = spec("v1", &json!({"version": "0.0.1", "features": features}));
     let mut beta = to("v1beta1", &hub);
@@ -165,7 +165,7 @@ fn an_edit_of_the_list_of_features_wins() {
 }
 
 #[test]
-fn what_is_turned_off_stays_so_when_something_else_is_edited() {
+fn disabled_feature_is_preserved_by_unrelated_edits() {
     let hub = spec("v1", &json!({"version": "0.0.1", "features": {"ant": true, "bee": false}}));
     let mut beta = to("v1beta1", &hub);
     beta["spec"]["paused"] = json!(true);
@@ -175,7 +175,7 @@ fn what_is_turned_off_stays_so_when_something_else_is_edited() {
 }
 
 #[test]
-fn backups_that_are_not_enabled_are_suspended() {
+fn disabled_backups_are_suspended() {
     for (enabled, suspend) in [(json!(false), json!(true)), (json!(true), json!(false))] {
         let alpha = spec("v1alpha1", &json!({"backup": {"enabled": enabled}}));
         assert_eq!(to("v1", &alpha)["spec"], json!({"backup": {"suspend": suspend}}));
@@ -185,23 +185,23 @@ fn backups_that_are_not_enabled_are_suspended() {
 }
 
 #[test]
-fn a_storage_type_in_typographic_quotes_survives_and_nothing_is_guessed() {
-    let mut paper = the_papers();
+fn storage_type_in_typographic_quotes_round_trips() {
+    let mut paper = white_paper();
     paper["spec"]["backup"]["storageType"] = json!("“s3”");
     assert_eq!(to("v1", &paper)["spec"]["backup"], json!({"suspend": false}));
-    survives(&paper);
+    round_trips(&paper);
 }
 
 #[test]
-fn a_place_without_a_storage_type_is_not_guessed() {
+fn missing_storage_type_is_not_guessed() {
     let backup = json!({"host": "my-backup.example.com", "bucketName": "example-backup"});
     let alpha = spec("v1alpha1", &json!({"backup": backup}));
     assert_eq!(to("v1", &alpha)["spec"], json!({}));
-    survives(&alpha);
+    round_trips(&alpha);
 }
 
 #[test]
-fn a_misfit_is_carried_to_where_its_field_is_in_the_other_version() {
+fn invalid_value_is_moved_to_the_corresponding_field() {
     let alpha = spec(
         "v1alpha1",
         &json!({
@@ -218,28 +218,28 @@ fn a_misfit_is_carried_to_where_its_field_is_in_the_other_version() {
     let beta = to("v1beta1", &hub);
     let place = json!({"storageType": "s3", "host": 5, "bucketName": null});
     assert_eq!(beta["spec"], json!({"version": 1.0, "destination": place}));
-    survives(&alpha);
+    round_trips(&alpha);
 }
 
 #[test]
-fn a_map_where_the_list_belongs_is_not_taken_for_the_hubs_own() {
+fn map_in_place_of_the_list_is_not_converted() {
     let beta = spec("v1beta1", &json!({"version": "0.0.1", "features": {"ant": true}}));
     assert_eq!(to("v1", &beta)["spec"], json!({"version": "0.0.1"}));
-    survives(&beta);
+    round_trips(&beta);
 }
 
 #[test]
-fn a_url_where_the_host_belongs_is_not_taken_for_the_hubs_own() {
+fn url_in_place_of_the_host_is_not_converted() {
     let place =
         json!({"storageType": "s3", "host": "http://a.example.com", "bucketName": "bucket"});
     let alpha = spec("v1alpha1", &json!({"backup": place}));
     let s3 = &to("v1", &alpha)["spec"]["backup"]["destination"]["s3"];
     assert_eq!(s3, &json!({"bucket": "bucket"}));
-    survives(&alpha);
+    round_trips(&alpha);
 }
 
 #[test]
-fn each_storage_type_selects_its_block() {
+fn each_storage_type_selects_its_store() {
     let cases = [
         ("s3", json!({"s3": {"bucket": "name", "endpoint": "https://host1", "prefix": "p"}})),
         ("gcs", json!({"gcs": {"bucket": "name", "prefix": "p"}})),
@@ -251,12 +251,12 @@ fn each_storage_type_selects_its_block() {
             json!({"storageType": kind, "host": "host1", "bucketName": "name", "prefix": "p"});
         let beta = spec("v1beta1", &json!({"destination": place}));
         assert_eq!(to("v1", &beta)["spec"]["backup"]["destination"], expected);
-        survives(&beta);
+        round_trips(&beta);
     }
 }
 
 #[test]
-fn another_storage_type_leaves_nothing_of_the_old_block() {
+fn changed_storage_type_drops_the_previous_store() {
     let mut alpha = to("v1alpha1", &everything_in_v1());
     alpha["spec"]["backup"]["storageType"] = json!("gcs");
     let hub = to("v1", &alpha);

@@ -1,59 +1,57 @@
-//! ExampleApp v1, what the operator reports.
-//! Comes in: nothing. Goes out: the types of `status`.
-//! May touch: the vocabulary of `api`.
+//! ExampleApp v1: the status that the operator reports.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use crate::api::condition::Condition;
 use crate::api::etcd_cluster::v1::status::Progress;
-use crate::api::field::WIDEST;
+use crate::api::field::MAX_SAFE_INTEGER;
+use crate::api::macros::object;
 use crate::api::pod::LocalRef;
-use crate::api::shape::shape;
-use crate::api::texts::{Location, ObjectName, ReportedVersion, Selector, Sentence, Time, Url};
+use crate::api::strings::{Location, Message, ObjectName, ReportedVersion, Selector, Time, Url};
 
-shape! {
-    /// What the application is.
+object! {
+    /// Observed state of the application.
     pub struct ExampleAppStatus {
-        /// The generation of the spec that this status is about.
-        #[schemars(range(min = 0, max = WIDEST))]
+        /// Generation of the spec that this status refers to.
+        #[schemars(range(min = 0, max = MAX_SAFE_INTEGER))]
         observed_generation: i64,
-        /// The release in use, and never the one that is being brought in.
+        /// Version in use, never the one that is being rolled out.
         current_version: ReportedVersion,
-        /// The release that is being brought in.
+        /// Version that is being rolled out.
         target_version: ReportedVersion,
-        /// Where the application is for people.
+        /// URL of the application.
         url: Url,
-        /// The Secret with the user's name and password.
+        /// Name of the Secret with user name and password.
         auth_secret_name: ObjectName,
-        /// The Secret with which the application reaches its data.
+        /// Secret that the application connects to etcd with.
         binding: LocalRef,
-        /// How backups are doing.
+        /// State of backups.
         backup: BackupStatus,
-        /// How many replicas there are.
+        /// Number of replicas.
         #[schemars(range(min = 0, max = 1000))]
         replicas: i32,
-        /// How many of them answer.
+        /// Number of ready replicas.
         #[schemars(range(min = 0, max = 1000))]
         ready_replicas: i32,
-        /// The labels by which the replicas' pods are found.
+        /// Label selector of the pods, for the scale subresource.
         selector: Selector,
-        /// How far a long piece of work has come.
+        /// Progress of a long-running operation.
         progress: Progress,
-        /// What is the case.
+        /// Conditions of the object.
         #[schemars(length(max = 24), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
         conditions: Vec<Condition>,
     }
 }
 
-shape! {
-    /// How backups are doing.
+object! {
+    /// State of backups.
     pub struct BackupStatus {
-        /// When the last good backup was finished.
+        /// Completion time of the last successful backup.
         last_backup_time: Time,
-        /// Where it is.
+        /// URL of the last successful backup.
         location: Location,
-        /// The release of the application that it was made of.
+        /// Version of the application that the backup was taken from.
         version: ReportedVersion,
-        /// Why the last attempt failed; absent if it did not.
-        last_error: Sentence,
+        /// Error of the last attempt; absent if it succeeded.
+        last_error: Message,
     }
 }

@@ -1,18 +1,18 @@
-//! What etcd is told.
+//! Tests of the etcd flags.
 
 use std::collections::BTreeSet;
 
 use super::*;
 use crate::api::etcd_cluster::v1::status::EtcdClusterStatus;
 use crate::api::etcd_version::Release;
-use crate::api::etcd_version::policy::LINES;
+use crate::api::etcd_version::policy::SUPPORTED_MINORS;
 use crate::api::field::Field;
-use crate::api::told::Told;
+use crate::api::start_mode::StartMode;
 
-use crate::etcd_cluster::compose::tests::stock;
-use crate::etcd_cluster::pace::Pace;
-use crate::etcd_cluster::render::tune::{Found, smallest_disk, tuning};
-use crate::etcd_cluster::stock::Stock;
+use crate::etcd_cluster::heartbeat::HeartbeatProfile;
+use crate::etcd_cluster::observe::objects::ClusterObjects;
+use crate::etcd_cluster::render::options::{Measured, smallest_volume, tuning_status};
+use crate::etcd_cluster::state::build::tests::stock;
 
 fn flags(said: Value) -> Vec<String> {
     let spec = cluster(said);
@@ -25,12 +25,12 @@ fn has(flags: &[String], flag: &str) {
     assert!(flags.iter().any(|it| it == flag), "{flag} is missing: {flags:#?}");
 }
 
-fn says_nothing_of(flags: &[String], word: &str) {
+fn lacks(flags: &[String], word: &str) {
     assert!(!flags.iter().any(|it| it.contains(word)), "{word}: {flags:#?}");
 }
 
 #[test]
-fn a_member_is_told_who_it_is_and_who_the_others_are() {
+fn flags_name_the_member_and_its_peers() {
     let flags = flags(json!({}));
     let all = "main-a=https://main-a.space.svc:2380,main-b=https://main-b.space.svc:2380";
     for flag in [
@@ -49,12 +49,12 @@ fn a_member_is_told_who_it_is_and_who_the_others_are() {
     ] {
         has(&flags, flag);
     }
-    // The agent says it, at every start.
-    says_nothing_of(&flags, "initial-cluster-state");
+    // The agent adds it at every start.
+    lacks(&flags, "initial-cluster-state");
 }
 
 #[test]
-fn a_member_that_is_not_among_the_others_is_added_to_them() {
+fn initial_cluster_always_contains_the_member_itself() {
     let spec = cluster(json!({}));
     let blueprint = blueprint(&spec);
     let (own, other) = (name("main-a"), name("main-b"));
@@ -65,19 +65,19 @@ fn a_member_that_is_not_among_the_others_is_added_to_them() {
 }
 
 #[test]
-fn each_minor_version_is_told_in_its_own_words_to_check_its_data() {
+fn corruption_check_flags_fit_the_minor_version() {
     let old = flags(json!({"version": "3.5.35"}));
     has(&old, "--experimental-initial-corrupt-check=true");
     has(&old, "--experimental-compact-hash-check-enabled=true");
-    says_nothing_of(&old, "feature-gates");
+    lacks(&old, "feature-gates");
     for version in ["3.6.16", "3.7.3"] {
         let new = flags(json!({"version": version}));
         has(&new, "--feature-gates=InitialCorruptCheck=true,CompactHashCheck=true");
-        says_nothing_of(&new, "experimental");
+        lacks(&new, "experimental");
     }
 }
 
-/// What `etcd --help` names, per release; a story compares it with the real programs.
+/// What `etcd --help` names, per release; an end-to-end test compares it with the real binaries.
 const KNOWN: [(&str, &str); 3] = [
     ("3.5.35", include_str!("../../../../tests/etcd_flags/3.5.35.txt")),
     ("3.6.16", include_str!("../../../../tests/etcd_flags/3.6.16.txt")),
@@ -85,8 +85,8 @@ const KNOWN: [(&str, &str); 3] = [
 ];
 
 #[test]
-fn no_release_is_told_what_it_does_not_know() {
-    let newest: Vec<String> = LINES.iter().map(|it| it.newest.to_string()).collect();
+fn no_release_gets_an_unknown_flag() {
+    let newest: Vec<String> = SUPPORTED_MINORS.iter().map(|it| it.newest.to_string()).collect();
     assert_eq!(
         newest,
         KNOWN.map(|(version, _)| version),
@@ -102,10 +102,10 @@ fn no_release_is_told_what_it_does_not_know() {
                 "snapshotCount": 5000, "heartbeatMilliseconds": 200, "electionMilliseconds": 2000,
             }}),
         ];
-        let mut told: BTreeSet<String> = all.into_iter().flat_map(flags).collect();
-        told.insert("--initial-cluster-state=new".to_owned());
-        assert!(told.len() > 25, "{told:?}");
-        for flag in told {
+        let mut all_flags: BTreeSet<String> = all.into_iter().flat_map(flags).collect();
+        all_flags.insert("--initial-cluster-state=new".to_owned());
+        assert!(all_flags.len() > 25, "{all_flags:?}");
+        for flag in all_flags {
             let name = flag.trim_start_matches("--").split('=').next().unwrap();
             assert!(known.lines().any(|it| it == name), "etcd {version} does not know {flag}");
         }
@@ -113,14 +113,14 @@ fn no_release_is_told_what_it_does_not_know() {
 }
 
 #[test]
-fn a_version_that_nobody_looked_at_is_not_started() {
+fn unsupported_version_is_not_rendered() {
     let spec = EtcdCluster { version: Release::new(3, 8, 0), ..cluster(json!({})) };
-    let refused = blueprint(&spec).flags(&name("main-a"), &[]).unwrap_err();
-    assert_eq!(refused.to_string(), "spec.version: etcd 3.8 is not in this release");
+    let error = blueprint(&spec).flags(&name("main-a"), &[]).unwrap_err();
+    assert_eq!(error.to_string(), "spec.version: etcd 3.8 is not supported in this release");
 }
 
 #[test]
-fn what_the_user_chose_is_what_runs() {
+fn options_of_the_spec_become_flags() {
     let flags = flags(json!({"options": {
         "quota": "1Gi", "autoCompaction": {"mode": "Revision", "retentionRevisions": 1000},
         "snapshotCount": 5000, "heartbeatMilliseconds": 200, "electionMilliseconds": 2000,
@@ -142,7 +142,7 @@ fn what_the_user_chose_is_what_runs() {
 }
 
 #[test]
-fn the_data_fits_on_its_disk_twice_beside_the_log() {
+fn derived_quota_fits_on_the_volume_twice_beside_the_wal() {
     const MEBI: u64 = 1 << 20;
     for (disk, quota) in
         [("300Mi", 54), ("1Gi", 320), ("10Gi", 4928), ("17Gi", 8192), ("1Ti", 8192)]
@@ -151,11 +151,11 @@ fn the_data_fits_on_its_disk_twice_beside_the_log() {
         has(&flags, &format!("--quota-backend-bytes={}", quota * MEBI));
     }
     has(&flags(json!({"storage": {"size": "300Mi"}})), "--max-wals=2");
-    says_nothing_of(&flags(json!({"storage": {"size": "1Gi"}})), "max-wals");
+    lacks(&flags(json!({"storage": {"size": "1Gi"}})), "max-wals");
 }
 
 #[test]
-fn an_election_is_never_closer_than_five_heartbeats() {
+fn election_timeout_is_at_least_five_heartbeats() {
     for (heartbeat, election) in [(10, 1000), (150, 1500), (10_000, 50_000)] {
         let flags = flags(json!({"options": {"heartbeatMilliseconds": heartbeat}}));
         has(&flags, &format!("--election-timeout={election}"));
@@ -171,25 +171,28 @@ fn connections_in_the_clear_have_no_certificates() {
     let off = json!({"source": "Disabled"});
     let both = flags(json!({"tls": {"client": off, "peer": off}}));
     for word in ["https", "tls", "cert", "-ca-"] {
-        says_nothing_of(&both, word);
+        lacks(&both, word);
     }
     let one = flags(json!({"tls": {"client": off}}));
     has(&one, "--listen-client-urls=http://0.0.0.0:2379");
     has(&one, "--peer-client-cert-auth=true");
-    says_nothing_of(&one, "--client-cert-auth");
+    lacks(&one, "--client-cert-auth");
 }
 
 #[test]
-fn while_it_is_switched_clients_are_taken_in_both_ways_and_members_have_certificates() {
-    use crate::etcd_cluster::doors::found::{Doors, taken_by, way_to};
-    use crate::etcd_cluster::doors::{Open, Scheme};
+fn tls_transition_accepts_both_client_schemes_and_mounts_peer_certs() {
+    use crate::etcd_cluster::transport::observed::{Transport, listeners_of, operator_scheme};
+    use crate::etcd_cluster::transport::{ClientListeners, Scheme};
     let off = json!({"source": "Disabled"});
     let (open, closed) =
         (cluster(json!({"tls": {"client": off, "peer": off}})), cluster(json!({})));
-    let plain = blueprint(&open).pod(&name("main-a"), Told::Return, &[], "").unwrap();
-    assert_eq!((taken_by(&plain), way_to(&plain)), (Some(Open::Only(Scheme::Http)), Scheme::Http));
+    let plain = blueprint(&open).pod(&name("main-a"), StartMode::Rejoin, &[], "").unwrap();
+    assert_eq!(
+        (listeners_of(&plain), operator_scheme(&plain)),
+        (Some(ClientListeners::Only(Scheme::Http)), Scheme::Http)
+    );
     let member = blueprint(&open).member(&name("main-a"), Intent::Join, true);
-    let stock = Stock {
+    let stock = ClusterObjects {
         cluster: serde_json::from_value(json!({
             "apiVersion": "etcd.appdelivery.cncf.io/v1", "kind": "EtcdCluster",
             "metadata": {"name": "main"}, "spec": {},
@@ -202,8 +205,8 @@ fn while_it_is_switched_clients_are_taken_in_both_ways_and_members_have_certific
         budgets: Vec::new(),
         predecessors: Vec::new(),
     };
-    let doors = Doors::of(&closed, &stock, jiff::Timestamp::UNIX_EPOCH);
-    let switching = Blueprint { doors: Some(&doors), ..blueprint(&closed) };
+    let doors = Transport::observe(&closed, &stock, jiff::Timestamp::UNIX_EPOCH);
+    let switching = Blueprint { transport: Some(&doors), ..blueprint(&closed) };
     let flags = switching.flags(&name("main-a"), &[]).unwrap();
     let hosts = "http://main-a.space.svc:2379,https://main-a.space.svc:2379";
     for flag in [
@@ -216,69 +219,75 @@ fn while_it_is_switched_clients_are_taken_in_both_ways_and_members_have_certific
     ] {
         has(&flags, flag);
     }
-    let both = switching.pod(&name("main-a"), Told::Return, &[], "").unwrap();
-    assert_eq!((taken_by(&both), way_to(&both)), (Some(Open::Both), Scheme::Https));
+    let both = switching.pod(&name("main-a"), StartMode::Rejoin, &[], "").unwrap();
+    assert_eq!(
+        (listeners_of(&both), operator_scheme(&both)),
+        (Some(ClientListeners::Both), Scheme::Https)
+    );
     assert_eq!(switching.client_url(&name("main-a")), "http://main-a.space.svc:2379");
-    // One that comes now cannot be called by those who have no certificates.
+    // Members without certificates cannot dial a new member with TLS.
     assert_eq!(switching.peer_url(&name("main-z")), "http://main-z.space.svc:2380");
 }
 
 #[test]
-fn certificates_from_elsewhere_are_where_our_own_would_be() {
+fn external_certificates_have_the_same_paths() {
     let other = json!({"source": "Secret", "secretRef": {"name": "mine"}});
     assert_eq!(flags(json!({"tls": {"peer": other, "client": other}})), flags(json!({})));
 }
 
 #[test]
-fn where_others_sign_for_members_these_ask_each_other_for_the_name_of_the_cluster() {
-    let asks = "--peer-cert-allowed-hostname=main.space.svc";
+fn external_peer_cas_require_the_cluster_name() {
+    let required = "--peer-cert-allowed-hostname=main.space.svc";
     for version in ["3.5.35", "3.6.16", "3.7.3"] {
         let spec = cluster(json!({"version": version}));
-        let named = Blueprint { named: true, ..blueprint(&spec) };
-        has(&named.flags(&name("main-a"), &[]).unwrap(), asks);
+        let named = Blueprint { requires_cluster_name: true, ..blueprint(&spec) };
+        has(&named.flags(&name("main-a"), &[]).unwrap(), required);
         let ours = blueprint(&spec).flags(&name("main-a"), &[]).unwrap();
-        says_nothing_of(&ours, "allowed-hostname");
+        lacks(&ours, "allowed-hostname");
     }
     let open = cluster(json!({"tls": {"peer": {"source": "Disabled"}}}));
-    let named = Blueprint { named: true, ..blueprint(&open) };
-    says_nothing_of(&named.flags(&name("main-a"), &[]).unwrap(), "allowed-hostname");
+    let named = Blueprint { requires_cluster_name: true, ..blueprint(&open) };
+    lacks(&named.flags(&name("main-a"), &[]).unwrap(), "allowed-hostname");
 }
 
 #[test]
-fn a_pace_that_was_measured_is_told_and_kept_and_etcds_own_needs_no_flag() {
+fn measured_heartbeat_profile_is_reported_and_rendered_and_the_default_needs_no_flag() {
     let spec = cluster(json!({}));
-    let paced = |pace: Pace| {
-        let found = Found { pace, disk: None };
-        let flags = Blueprint { found, ..blueprint(&spec) }.flags(&name("main-a"), &[]).unwrap();
+    let paced = |pace: HeartbeatProfile| {
+        let measured = Measured { heartbeat: pace, smallest_volume: None };
+        let flags = Blueprint { measured, ..blueprint(&spec) }.flags(&name("main-a"), &[]).unwrap();
         flags.into_iter().filter(|it| it.contains("heartbeat") || it.contains("election")).collect()
     };
-    for pace in Pace::all() {
+    for pace in HeartbeatProfile::all() {
         let flags: Vec<String> = paced(pace);
         let expected = [
             format!("--heartbeat-interval={}", pace.heartbeat()),
             format!("--election-timeout={}", pace.election()),
         ];
-        assert_eq!(flags, if pace.is_own() { &[][..] } else { &expected[..] });
+        assert_eq!(flags, if pace.is_default() { &[][..] } else { &expected[..] });
         let status = EtcdClusterStatus {
-            tuning: Field::Known(tuning(&spec, Found { pace, disk: None })),
+            tuning: Field::Known(tuning_status(
+                &spec,
+                Measured { heartbeat: pace, smallest_volume: None },
+            )),
             ..EtcdClusterStatus::default()
         };
-        assert_eq!(Pace::told(&status), pace, "what is told is what is kept");
+        assert_eq!(HeartbeatProfile::recorded(&status), pace, "the reported profile is used again");
     }
 }
 
 #[test]
-fn a_quota_fits_on_the_disk_that_is_there_and_not_on_the_one_that_was_asked_for() {
+fn derived_quota_fits_on_the_smallest_existing_volume() {
     let spec = cluster(json!({"storage": {"size": "20Gi"}}));
     let quota = |disk| {
-        let found = Found { disk, ..Found::default() };
-        let flags = Blueprint { found, ..blueprint(&spec) }.flags(&name("main-a"), &[]).unwrap();
+        let measured = Measured { smallest_volume: disk, ..Measured::default() };
+        let flags = Blueprint { measured, ..blueprint(&spec) }.flags(&name("main-a"), &[]).unwrap();
         let told = flags.iter().find_map(|it| it.strip_prefix("--quota-backend-bytes="));
         told.unwrap().parse::<u64>().unwrap() >> 20
     };
     assert_eq!(quota(None), 8192);
-    assert_eq!(quota(Some(100 << 30)), 8192, "there may be more than was asked for");
-    assert_eq!(quota(Some(2 << 30)), 832, "it has not grown");
+    assert_eq!(quota(Some(100 << 30)), 8192, "capacity may exceed the request");
+    assert_eq!(quota(Some(2 << 30)), 832, "not resized yet");
     let member = |name: &str, intent: &str| json!({"metadata": {"name": name}, "spec": {"clusterName": "main", "name": name, "peerURL": "", "intent": intent}});
     let claim = |name: &str, size: &str| json!({"metadata": {"name": name}, "status": {"capacity": {"storage": size}}});
     let stock = stock(
@@ -292,15 +301,16 @@ fn a_quota_fits_on_the_disk_that_is_there_and_not_on_the_one_that_was_asked_for(
         ],
     );
     assert_eq!(
-        smallest_disk(&stock),
+        smallest_volume(&stock),
         Some(2 << 30),
-        "who goes does not count, nor who has none yet"
+        "leaving members and PVCs without capacity do not count"
     );
 }
 
 #[test]
-fn what_the_operator_chose_is_told_with_its_reason_and_nothing_else_is() {
-    let told = |said| serde_json::to_value(tuning(&cluster(said), Found::default())).unwrap();
+fn only_derived_options_are_reported_each_with_a_reason() {
+    let told =
+        |said| serde_json::to_value(tuning_status(&cluster(said), Measured::default())).unwrap();
     let options = |told: &Value| -> Vec<String> {
         let all = told.as_array().unwrap().iter();
         all.map(|it| it["option"].as_str().unwrap().to_owned()).collect()
@@ -318,7 +328,7 @@ fn what_the_operator_chose_is_told_with_its_reason_and_nothing_else_is() {
         ]
     );
     for tuned in silent.as_array().unwrap() {
-        assert!(tuned["why"].as_str().unwrap().len() > 10, "{tuned}");
+        assert!(tuned["reason"].as_str().unwrap().len() > 10, "{tuned}");
     }
     let said = told(json!({
         "options": {

@@ -1,16 +1,16 @@
-//! What a member's pod is.
+//! Tests of the pod of a member.
 
 use super::*;
-use crate::api::told::Told;
+use crate::api::start_mode::StartMode;
 use k8s_openapi::api::core::v1::{Container, Pod, PodSpec};
 
-fn rendered(said: Value, told: Told) -> Pod {
+fn rendered(said: Value, told: StartMode) -> Pod {
     let spec = cluster(said);
     blueprint(&spec).pod(&name("main-a"), told, &[], "uid-of-main-a").unwrap()
 }
 
 fn spec(said: Value) -> PodSpec {
-    rendered(said, Told::Return).spec.unwrap()
+    rendered(said, StartMode::Rejoin).spec.unwrap()
 }
 
 fn containers(spec: &PodSpec) -> Vec<&Container> {
@@ -18,7 +18,7 @@ fn containers(spec: &PodSpec) -> Vec<&Container> {
 }
 
 #[test]
-fn a_pod_is_one_that_the_restricted_standard_admits() {
+fn pod_meets_the_restricted_pod_security_standard() {
     let spec = spec(json!({}));
     let pod = spec.security_context.as_ref().unwrap();
     assert_eq!((pod.run_as_non_root, pod.run_as_user), (Some(true), Some(65532)));
@@ -35,8 +35,10 @@ fn a_pod_is_one_that_the_restricted_standard_admits() {
 }
 
 #[test]
-fn only_a_first_pod_waits_to_be_let_go() {
-    for (told, waits) in [(Told::Found, true), (Told::Join, true), (Told::Return, false)] {
+fn only_a_first_pod_has_a_scheduling_gate() {
+    for (told, waits) in
+        [(StartMode::Bootstrap, true), (StartMode::Join, true), (StartMode::Rejoin, false)]
+    {
         let gates = rendered(json!({}), told).spec.unwrap().scheduling_gates;
         let names: Vec<String> = gates.into_iter().flatten().map(|gate| gate.name).collect();
         let expected: &[&str] = if waits { &[names::SCHEDULING_GATE] } else { &[] };
@@ -45,12 +47,13 @@ fn only_a_first_pod_waits_to_be_let_go() {
 }
 
 #[test]
-fn etcd_starts_by_way_of_the_agent() {
-    let spec = rendered(json!({"image": {"repository": "here/etcd"}}), Told::Join).spec.unwrap();
+fn etcd_is_started_by_the_agent() {
+    let spec =
+        rendered(json!({"image": {"repository": "here/etcd"}}), StartMode::Join).spec.unwrap();
     let [etcd] = spec.containers.as_slice() else { panic!("more than etcd") };
     assert_eq!(etcd.image.as_deref(), Some("here/etcd:v3.6.16"));
     let line = etcd.command.as_ref().unwrap().join(" ");
-    let expected = "/quorate/quorate agent start --told join --data /var/lib/etcd/data --pod \
+    let expected = "/quorate/quorate agent start --start-mode join --data /var/lib/etcd/data --pod \
                     /var/lib/quorate -- /usr/local/bin/etcd";
     assert_eq!(line, expected);
     assert_eq!(etcd.args.as_ref().unwrap()[0], "--name=main-a");
@@ -60,7 +63,7 @@ fn etcd_starts_by_way_of_the_agent() {
 }
 
 #[test]
-fn what_etcd_starts_from_cannot_be_written_by_it() {
+fn etcd_cannot_write_to_its_binary_and_certificates() {
     let spec = spec(json!({}));
     let mounts = spec.containers[0].volume_mounts.as_ref().unwrap();
     let writable: Vec<&str> = mounts
@@ -69,7 +72,10 @@ fn what_etcd_starts_from_cannot_be_written_by_it() {
         .map(|mount| mount.mount_path.as_str())
         .collect();
     assert_eq!(writable, ["/var/lib/etcd", "/var/lib/quorate"]);
-    assert!(mounts.iter().all(|mount| mount.sub_path.is_none()), "they would not be renewed");
+    assert!(
+        mounts.iter().all(|mount| mount.sub_path.is_none()),
+        "the kubelet never updates a subPath"
+    );
     for mount in mounts {
         let volumes = spec.volumes.as_ref().unwrap();
         assert!(volumes.iter().any(|it| it.name == mount.name), "{}", mount.name);
@@ -77,7 +83,7 @@ fn what_etcd_starts_from_cannot_be_written_by_it() {
 }
 
 #[test]
-fn the_users_labels_are_there_and_never_in_the_place_of_ours() {
+fn user_labels_never_override_operator_labels() {
     let pod = rendered(
         json!({"podMetadata": {
             "labels": {
@@ -85,18 +91,18 @@ fn the_users_labels_are_there_and_never_in_the_place_of_ours() {
             },
             "annotations": {"note": "b"},
         }}),
-        Told::Return,
+        StartMode::Rejoin,
     );
     let labels = pod.metadata.labels.unwrap();
     assert_eq!((labels["team"].as_str(), labels["app"].as_str()), ("a", "etcd"));
     assert_eq!(labels[names::CLUSTER_LABEL], "main");
-    assert_eq!(labels.get(names::ROLE_LABEL), None, "nobody votes by saying so");
+    assert_eq!(labels.get(names::ROLE_LABEL), None, "a user label makes no voter");
     assert_eq!(pod.metadata.annotations.unwrap()["note"], "b");
 }
 
 #[test]
-fn a_pod_has_its_members_name_and_goes_with_it() {
-    let pod = rendered(json!({"deletionPolicy": "Disconnect"}), Told::Found);
+fn pod_has_the_name_of_its_member_and_is_owned_by_it() {
+    let pod = rendered(json!({"deletionPolicy": "Disconnect"}), StartMode::Bootstrap);
     assert_eq!(pod.metadata.name.as_deref(), Some("main-a"));
     let owners = pod.metadata.owner_references.unwrap();
     assert_eq!((owners[0].kind.as_str(), owners[0].uid.as_str()), ("EtcdMember", "uid-of-main-a"));
@@ -108,7 +114,7 @@ fn a_pod_has_its_members_name_and_goes_with_it() {
 }
 
 #[test]
-fn data_in_memory_is_in_the_pod_and_has_a_limit() {
+fn data_in_memory_is_an_empty_dir_with_a_limit() {
     let data = |said| spec(said).volumes.unwrap().into_iter().find(|it| it.name == "data").unwrap();
     let memory = data(json!({"storage": {"medium": "Memory", "size": "1Gi"}})).empty_dir.unwrap();
     assert_eq!(memory.medium.as_deref(), Some("Memory"));
@@ -118,7 +124,7 @@ fn data_in_memory_is_in_the_pod_and_has_a_limit() {
 }
 
 #[test]
-fn without_certificates_no_secret_is_asked_for() {
+fn without_tls_no_secret_is_mounted() {
     let off = json!({"source": "Disabled"});
     for (tls, asked) in [
         (json!({}), true),
@@ -131,7 +137,7 @@ fn without_certificates_no_secret_is_asked_for() {
 }
 
 #[test]
-fn keys_that_are_not_needed_are_not_in_the_pod() {
+fn unneeded_keys_are_not_mounted() {
     let off = json!({"source": "Disabled"});
     for (tls, expected) in [
         (json!({}), None),
@@ -146,7 +152,7 @@ fn keys_that_are_not_needed_are_not_in_the_pod() {
 }
 
 #[test]
-fn members_avoid_each_other_unless_the_user_says_where_they_like_to_be() {
+fn members_prefer_different_nodes_unless_the_spec_sets_affinity() {
     let silent = spec(json!({}));
     assert!(silent.affinity.unwrap().pod_anti_affinity.is_some());
     assert_eq!(silent.topology_spread_constraints.unwrap().len(), 1);
@@ -156,7 +162,7 @@ fn members_avoid_each_other_unless_the_user_says_where_they_like_to_be() {
 }
 
 #[test]
-fn go_is_told_its_limits() {
+fn go_env_follows_the_limits() {
     let variables = |said| {
         let env = spec(said).containers.remove(0).env.unwrap().into_iter();
         env.map(|it| (it.name, it.value.unwrap())).collect::<Vec<_>>()
@@ -176,16 +182,16 @@ fn go_is_told_its_limits() {
     };
     assert_eq!(limited("Disk", "1500m"), pair("2", "900000000"));
     assert_eq!(limited("Disk", "10m"), pair("1", "900000000"));
-    assert_eq!(limited("Memory", "2"), pair("2", "540000000"), "data counts, too");
+    assert_eq!(limited("Memory", "2"), pair("2", "540000000"), "data in memory counts, too");
 }
 
 #[test]
-fn a_pod_can_be_guaranteed_what_it_asks_for() {
+fn pod_can_have_qos_class_guaranteed() {
     let amounts = json!({"cpu": "10m", "memory": "64Mi"});
     let spec = spec(json!({"resources": {"requests": amounts, "limits": amounts}}));
     for container in containers(&spec) {
         let resources = container.resources.as_ref().unwrap();
-        assert_eq!(json!(resources.requests), amounts, "{} holds more", container.name);
+        assert_eq!(json!(resources.requests), amounts, "{} reserves more", container.name);
         assert_eq!(json!(resources.limits), amounts, "{} is not guaranteed", container.name);
     }
 }

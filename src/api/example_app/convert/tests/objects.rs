@@ -1,4 +1,4 @@
-//! Objects to convert: the paper's, and one of each newer version with every field.
+//! Objects to convert: the one of the white paper, and one of each newer version with every field.
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ pub(super) fn spec(version: &str, spec: &Value) -> Value {
     object(version, spec, &json!({}))
 }
 
-pub(super) fn the_papers() -> Value {
+pub(super) fn white_paper() -> Value {
     let spec = json!({
         "appVersion": "0.0.1",
         "features": {"exampleFeature1": true, "exampleFeature2": false},

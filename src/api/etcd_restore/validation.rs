@@ -1,0 +1,51 @@
+//! Validation of an EtcdRestore beyond its schema.
+#![deny(clippy::disallowed_types, clippy::disallowed_methods)]
+
+use serde_json::Value;
+
+use super::{EtcdRestoreSpec, EtcdRestoreStatus};
+use crate::api::field::Field;
+use crate::api::validation::features::Feature;
+use crate::api::validation::rules::{HubObject, backup, require_kind_feature};
+use crate::api::validation::{Findings, ValidationContext};
+
+type Restore = HubObject<EtcdRestoreSpec, EtcdRestoreStatus>;
+
+/// Validates a restore, against its previous state on an update.
+pub(crate) fn validate(
+    old: Option<&Value>,
+    new: &Value,
+    facts: &ValidationContext<'_>,
+    findings: &mut Findings,
+) {
+    let (old, new) = (old.map(Restore::read), Restore::read(new));
+    if old.is_none() {
+        require_kind_feature(Feature::Restore, facts, findings);
+    }
+    match (new.spec.from.is_set(), new.spec.recover_quorum.is_set()) {
+        (false, false) => findings.required(
+            "spec.from",
+            "say `from` (a backup), or `recoverQuorum` (a member that survived)",
+        ),
+        (true, true) => findings
+            .invalid("spec.from", "must be left out with `recoverQuorum`: say one of the two"),
+        (true, false) | (false, true) => {}
+    }
+    backup::backup_source(&new.spec.from, "spec.from", &new.namespace, findings);
+    let Some(old) = old else { return };
+    let approved = |spec: &EtcdRestoreSpec| spec.approve.known() == Some(&true);
+    if approved(&old.spec) && !approved(&new.spec) {
+        findings.forbidden(
+            "spec.approve",
+            "may not be taken back, because the restore may have begun; leave it true",
+        );
+    }
+    let without_approval =
+        |spec: EtcdRestoreSpec| EtcdRestoreSpec { approve: Field::Absent, ..spec };
+    if without_approval(old.spec) != without_approval(new.spec) {
+        findings.forbidden(
+            "spec",
+            "may not be changed, but for `approve`: the plan was made for it; make another EtcdRestore",
+        );
+    }
+}

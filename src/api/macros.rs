@@ -1,0 +1,164 @@
+//! How API types are declared: blocks of fields, choices between words, and bounded texts.
+//! Comes in: a declaration with its words for `kubectl explain`. Goes out: the type, its schema and
+//! how it is read from JSON. May touch: serde, schemars. One way to declare a field means that
+//! every field is lenient in Rust and strict in the schema, without exceptions to remember.
+#![deny(clippy::disallowed_types, clippy::disallowed_methods)]
+
+/// Declares a block of fields. Each field becomes a `Field<T>`; absent ones are not written. A
+/// field is called on the wire as it is here, in camel case, or by the name after `as`.
+macro_rules! object {
+    (
+        $(#[$about:meta])*
+        pub struct $Name:ident {
+            $( $(#[$words:meta])* $field:ident $(as $wire:literal)?: $Type:ty, )*
+        }
+    ) => {
+        #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, schemars::JsonSchema)]
+        #[serde(default, rename_all = "camelCase")]
+        $(#[$about])*
+        pub struct $Name {
+            $(
+                $(#[$words])*
+                $(#[serde(rename = $wire)])?
+                #[serde(skip_serializing_if = "crate::api::field::Field::is_absent")]
+                pub $field: crate::api::field::Field<$Type>,
+            )*
+        }
+
+        impl crate::api::field::FromJson for $Name {
+            fn read(json: &serde_json::Value) -> Option<Self> {
+                static NAMES: std::sync::LazyLock<Vec<String>> = std::sync::LazyLock::new(|| {
+                    vec![$( crate::api::macros::wire_name(stringify!($field), &[$($wire)?]) ),*]
+                });
+                let object = json.as_object()?;
+                // Fields are read in the order in which they are named, just above.
+                let mut values = NAMES.iter().map(|name| object.get(name));
+                Some(Self { $( $field: crate::api::field::Field::from_json(values.next().flatten()), )* })
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $Name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let json = serde_json::Value::deserialize(deserializer)?;
+                let read = <Self as crate::api::field::FromJson>::read(&json);
+                read.ok_or_else(|| serde::de::Error::custom("must be an object"))
+            }
+        }
+    };
+}
+
+/// What a field is called on the wire: as it says, or in camel case.
+pub(crate) fn wire_name(field: &str, said: &[&str]) -> String {
+    if let Some(said) = said.first() {
+        return (*said).to_owned();
+    }
+    let mut words = field.split('_');
+    let mut name = words.next().unwrap_or_default().to_owned();
+    for word in words {
+        let mut letters = word.chars();
+        name.extend(letters.next().map(|first| first.to_ascii_uppercase()));
+        name.push_str(letters.as_str());
+    }
+    name
+}
+
+/// Declares a `string_enum`: closed here and in the schema. A word that is none of them is a misfit.
+macro_rules! string_enum {
+    (
+        $(#[$about:meta])*
+        pub enum $Name:ident { $( $(#[$words:meta])* $Choice:ident = $string_type:literal, )* }
+    ) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $Name { $( $(#[$words])* $Choice, )* }
+
+        impl $Name {
+            /// Every value, in the order in which the schema lists them.
+            pub const ALL: &[Self] = &[$(Self::$Choice),*];
+
+            /// The word for it.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$Choice => $string_type,)* }
+            }
+
+            /// The value with this exact name.
+            #[must_use]
+            pub fn from_name(word: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|string_enum| string_enum.as_str() == word)
+            }
+        }
+
+        impl std::fmt::Display for $Name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+
+        impl serde::Serialize for $Name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.as_str())
+            }
+        }
+
+        impl crate::api::field::FromJson for $Name {
+            fn read(json: &serde_json::Value) -> Option<Self> {
+                json.as_str().and_then(Self::from_name)
+            }
+        }
+
+        impl schemars::JsonSchema for $Name {
+            fn inline_schema() -> bool { true }
+            fn schema_name() -> std::borrow::Cow<'static, str> { stringify!($Name).into() }
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({ "type": "string", "enum": [$($string_type),*] })
+            }
+        }
+    };
+}
+
+/// Declares a kind of `string_type`: open here, bounded in the schema by the JSON that is given.
+macro_rules! string_type {
+    ($(#[$about:meta])* pub struct $Name:ident; $($schema:tt)*) => {
+        $(#[$about])*
+        #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+        #[serde(transparent)]
+        pub struct $Name(String);
+
+        impl $Name {
+            /// The string as it was written.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl<T: Into<String>> From<T> for $Name {
+            fn from(string_type: T) -> Self {
+                Self(string_type.into())
+            }
+        }
+
+        impl std::fmt::Display for $Name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl crate::api::field::FromJson for $Name {
+            fn read(json: &serde_json::Value) -> Option<Self> {
+                json.as_str().map(Self::from)
+            }
+        }
+
+        impl schemars::JsonSchema for $Name {
+            fn inline_schema() -> bool { true }
+            fn schema_name() -> std::borrow::Cow<'static, str> { stringify!($Name).into() }
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!($($schema)*)
+            }
+        }
+    };
+}
+
+pub(crate) use {object, string_enum, string_type};

@@ -1,0 +1,215 @@
+//! The chores: safe at any time, in any order, and again.
+//! Comes in: a chore. Goes out: nothing, or why it was not done. May touch: `clients`.
+
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use kube::ResourceExt;
+use serde_json::{Value, json};
+
+use super::{ActError, Executor};
+use crate::api::etcd_cluster::v1::EtcdCluster;
+use crate::api::etcd_member::{EtcdMember, Intent};
+use crate::api::names;
+use crate::api::start_mode::StartMode;
+use crate::clients::error::ErrorClass;
+use crate::clients::objects::{NamespacedResource, ObjectError};
+use crate::etcd_cluster::plan::{PodTemplate, Task};
+use crate::etcd_cluster::render::{Blueprint, Peer};
+use crate::etcd_cluster::report;
+use crate::etcd_cluster::rollback::{self, PreviousSpec};
+use crate::etcd_cluster::state::build::uid;
+use crate::etcd_cluster::state::pod::template_hash;
+use crate::etcd_cluster::state::{ListedMember, MemberName};
+
+impl Executor<'_> {
+    pub(super) async fn task(&mut self, task: &Task) -> Result<(), ActError> {
+        match task {
+            Task::RecordBootstrapMembers(names) => {
+                let members: Vec<&str> = names.iter().map(|it| it.0.as_str()).collect();
+                let founding = json!({ "members": members, "started": false, "aborted": false });
+                self.record(json!({ "bootstrap": founding })).await
+            }
+            Task::RecordBootstrapStarted => self.record_bootstrap("started").await,
+            Task::AbortBootstrap => self.record_bootstrap("aborted").await,
+            Task::RecordClusterId(id) => {
+                self.record(json!({ "clusterID": format!("{:x}", id.0) })).await
+            }
+            Task::CreateBootstrapMember(name) => {
+                self.create_member(name, Intent::Bootstrap, false).await
+            }
+            Task::AdoptVolume(name) => self.create_member(name, Intent::Join, true).await,
+            Task::CreatePod { member, start_mode, template } => {
+                self.create_pod(member, *start_mode, *template).await
+            }
+            Task::MarkStarted(name) => self.change_member(name, &json!({ "started": true })).await,
+            Task::RemoveSchedulingGate(name) => self.remove_scheduling_gate(name).await,
+            Task::DeleteInactivePod(name) | Task::Hibernate(name) => self.delete_pod(name).await,
+            Task::DeleteBootstrapMember(name) => self.delete_member_objects(name).await,
+        }
+    }
+
+    /// Writes something down that is never decided twice, into exactly the object that was looked at.
+    pub(super) async fn record(&mut self, change: Value) -> Result<(), ActError> {
+        let body = report::with_recorded_fields(&self.observed.cluster, &change);
+        let (name, namespace) = (self.blueprint.name, self.blueprint.namespace);
+        let written = self.objects.apply_status::<EtcdCluster>(namespace, name, &body).await;
+        self.observed.cluster = written.map_err(ActError::Object)?;
+        Ok(())
+    }
+
+    async fn record_bootstrap(&mut self, what: &str) -> Result<(), ActError> {
+        let status = self.observed.cluster.status.clone().unwrap_or_default();
+        let mut founding = json!(status.bootstrap);
+        if let Value::Object(founding) = &mut founding {
+            founding.insert(what.to_owned(), json!(true));
+        }
+        self.record(json!({ "bootstrap": founding })).await
+    }
+
+    pub(super) async fn create_member(
+        &self,
+        name: &MemberName,
+        intent: Intent,
+        started: bool,
+    ) -> Result<(), ActError> {
+        ignore_already_exists(
+            self.objects.create(&self.blueprint.member(name, intent, started)).await,
+        )
+    }
+
+    /// Changes what is written down about a member, if it is still as it was looked at.
+    pub(super) async fn change_member(
+        &self,
+        name: &MemberName,
+        spec: &Value,
+    ) -> Result<(), ActError> {
+        let not_found =
+            || ActError::NotFound { action: "write down something about", name: name.clone() };
+        let member = self.observed.member(name).ok_or_else(not_found)?;
+        let patch = json!({
+            "metadata": { "uid": member.uid(), "resourceVersion": member.resource_version() },
+            "spec": spec,
+        });
+        let done =
+            self.objects.merge::<EtcdMember>(self.blueprint.namespace, &name.0, &patch).await;
+        done.map(drop).map_err(ActError::Object)
+    }
+
+    async fn create_pod(
+        &self,
+        name: &MemberName,
+        start_mode: StartMode,
+        template: PodTemplate,
+    ) -> Result<(), ActError> {
+        let not_found = || ActError::NotFound { action: "make the pod of", name: name.clone() };
+        let member = self.observed.member(name).ok_or_else(not_found)?;
+        let (blueprint, source) = match template {
+            PodTemplate::Desired => {
+                let release = self.blueprint.spec.version;
+                (*self.blueprint, rollback::template_source(&self.observed.cluster, release))
+            }
+            PodTemplate::Previous => {
+                let PreviousSpec { template, spec } = self.previous.ok_or_else(not_found)?;
+                (Blueprint { spec, ..*self.blueprint }, Some(template.clone()))
+            }
+        };
+        // Only a first pod brings its volume along. Who comes back to one that is gone must not find another.
+        let brings_volume = match start_mode {
+            StartMode::Bootstrap | StartMode::Join => true,
+            StartMode::Rejoin => false,
+        };
+        if let Some(volume) = blueprint.pvc(name).filter(|_| brings_volume) {
+            ignore_already_exists(self.objects.create(&volume).await)?;
+        }
+        let peers = self.peers(start_mode);
+        let made = blueprint.pod(name, start_mode, &peers, &uid(member));
+        let mut pod = made.map_err(ActError::Unsupported)?;
+        if let Some(recipe) = template_hash(&blueprint, name) {
+            pod.annotations_mut().insert(names::POD_TEMPLATE_HASH_ANNOTATION.to_owned(), recipe);
+        }
+        if let Some(trust) = self.trust {
+            pod.annotations_mut()
+                .insert(names::TRUST_BUNDLE_HASH_ANNOTATION.to_owned(), trust.word.clone());
+        }
+        if let Some(source) = source {
+            pod.annotations_mut().insert(names::POD_TEMPLATE_ANNOTATION.to_owned(), source);
+        }
+        let listed = self.state.etcd.known().and_then(|etcd| etcd.entry(name));
+        if listed.is_some_and(|it| !it.learner) {
+            pod.labels_mut().insert(names::ROLE_LABEL.to_owned(), names::VOTER.to_owned());
+        }
+        match self.objects.create(&pod).await {
+            Err(error) if error.is_denied() => Err(ActError::PodRejected(error)),
+            made => ignore_already_exists(made),
+        }
+    }
+
+    /// Whom a pod is told of: the founders, or everybody that etcd lists.
+    fn peers(&self, start_mode: StartMode) -> Vec<Peer> {
+        let peer = |name: &MemberName| (name.clone(), self.blueprint.peer_url(name));
+        match (start_mode, self.state.etcd.known()) {
+            (StartMode::Bootstrap, _) | (StartMode::Join | StartMode::Rejoin, None) => {
+                self.state.record.founders.iter().map(peer).collect()
+            }
+            (StartMode::Join | StartMode::Rejoin, Some(etcd)) => {
+                // As etcd lists them: who joins must say the same.
+                let listed = |it: &ListedMember| {
+                    (it.name.clone(), self.blueprint.peer_url_with(it.peer, &it.name))
+                };
+                etcd.list.iter().map(listed).collect()
+            }
+        }
+    }
+
+    /// Takes the gate away from exactly the pod that was looked at.
+    async fn remove_scheduling_gate(&self, name: &MemberName) -> Result<(), ActError> {
+        let not_found = || ActError::NotFound { action: "let go the pod of", name: name.clone() };
+        let pod = self.observed.pod(name).ok_or_else(not_found)?;
+        let patch = json!({
+            "metadata": { "uid": pod.uid(), "resourceVersion": pod.resource_version() },
+            "spec": { "schedulingGates": [] },
+        });
+        let done = self.objects.merge::<Pod>(self.blueprint.namespace, &name.0, &patch).await;
+        done.map(drop).map_err(ActError::Object)
+    }
+
+    /// Says on a pod that its member votes.
+    pub(super) async fn label_voter(&self, name: &MemberName) -> Result<(), ObjectError> {
+        let patch = json!({ "metadata": { "labels": { names::ROLE_LABEL: names::VOTER } } });
+        let done = self.objects.merge::<Pod>(self.blueprint.namespace, &name.0, &patch).await;
+        match done {
+            Ok(_) => Ok(()),
+            Err(error) if error.class() == ErrorClass::NotFound => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) async fn delete_pod(&self, name: &MemberName) -> Result<(), ActError> {
+        self.delete(self.observed.pod(name)).await
+    }
+
+    /// Deletes what is left of a member: the volume first, because nobody would look for it without its
+    /// EtcdMember; the pod and the Secret go with that.
+    pub(super) async fn delete_member_objects(&self, name: &MemberName) -> Result<(), ActError> {
+        self.delete(self.observed.pod(name)).await?;
+        let claim: Option<&PersistentVolumeClaim> =
+            self.observed.claim(name).filter(|it| self.observed.is_ours(it));
+        self.delete(claim).await?;
+        self.delete(self.observed.member(name)).await
+    }
+
+    async fn delete<K: NamespacedResource>(&self, object: Option<&K>) -> Result<(), ActError> {
+        let Some(object) = object.filter(|it| it.meta().deletion_timestamp.is_none()) else {
+            return Ok(());
+        };
+        self.objects.delete(object).await.map_err(ActError::Object)
+    }
+}
+
+/// What is there already was made by a pass before this one, whose end nobody saw.
+fn ignore_already_exists<K>(made: Result<K, ObjectError>) -> Result<(), ActError> {
+    match made {
+        Ok(_) => Ok(()),
+        Err(error) if error.is_already_exists() => Ok(()),
+        Err(error) => Err(ActError::Object(error)),
+    }
+}

@@ -1,0 +1,68 @@
+//! Reasons and messages about the rotation of managed CAs.
+//! Times are absolute and never a remaining duration, so that a status that waits is not rewritten.
+#![deny(clippy::disallowed_types, clippy::disallowed_methods)]
+
+use crate::etcd_cluster::tls::ca_rotation::RotationStatus;
+use crate::etcd_cluster::tls::ca_set::RotationPhase;
+use crate::etcd_cluster::tls::readiness::{TlsProbe, WaitingFor};
+
+/// The reason if all certificates are valid and no rotation is in progress.
+pub(crate) const VALID: &str = "Valid";
+
+/// The reason of the current phase.
+pub(crate) const fn rotation_reason(turning: &RotationStatus) -> &'static str {
+    match turning.stage {
+        RotationPhase::Idle => VALID,
+        RotationPhase::Distributing(_) => "CARotationStarted",
+        RotationPhase::Retiring(_) => "CARetiring",
+        RotationPhase::Verifying(_) => "OldCARemoved",
+    }
+}
+
+/// The message of the current phase: what is done, what is waited for, and what follows.
+pub(crate) fn rotation_message(turning: &RotationStatus) -> String {
+    let (done, next) = match turning.stage {
+        RotationPhase::Idle => ("no rotation is in progress", "starting one"),
+        RotationPhase::Distributing(_) => ("new CA is in the trust bundles", "issuing from it"),
+        RotationPhase::Retiring(_) => (
+            "certificates are issued by the new CA, the old CA is still trusted",
+            "removing the old CA",
+        ),
+        RotationPhase::Verifying(_) => ("old CA is removed from the trust bundles", "finishing"),
+    };
+    format!("CA rotation: {done}; {} before {next}", waiting_for(&turning.waits))
+}
+
+/// What is waited for.
+pub(super) fn waiting_for(waits: &WaitingFor) -> String {
+    match waits {
+        WaitingFor::Unpause => "waiting for spec.paused to be false".to_owned(),
+        WaitingFor::BundleSpace => "waiting for space in the trust bundle, which holds too many CAs (request the previous CAs again, let that change \
+                        finish, then request these)"
+            .to_owned(),
+        WaitingFor::Restart(names) => {
+            let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+            format!("waiting for restart of {}", names.join(", "))
+        }
+        WaitingFor::Overlap(at) => {
+            format!("waiting until {at} (applications must read their Secret again by then)")
+        }
+        WaitingFor::Probe(name, shown) => format!("waiting for {name} {}", probe_condition(shown)),
+    }
+}
+
+fn probe_condition(shown: &TlsProbe) -> String {
+    match shown {
+        TlsProbe::Ok => "to be probed again".to_owned(),
+        TlsProbe::RejectsNewCa => {
+            "to be restarted, because it rejects certificates of the new CA".to_owned()
+        }
+        TlsProbe::PresentsOldCert => {
+            "to present the new certificate, which the kubelet updates within minutes".to_owned()
+        }
+        TlsProbe::TrustsOldCa => {
+            "to be restarted, because it still accepts certificates of the old CA".to_owned()
+        }
+        TlsProbe::Unreachable(error) => format!("to become reachable for the operator ({error})"),
+    }
+}

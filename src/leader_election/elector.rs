@@ -1,0 +1,193 @@
+//! The election loop: observe the Lease, decide, write, report, and repeat after a pause.
+//! Publishes `Leadership` on a watch channel; every choice is made by `decide`.
+
+mod report;
+
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use tokio::sync::watch;
+use tokio::time;
+
+use super::decide::{Reason, Step, decide};
+use super::lease::LeaseRef;
+use super::state::{ElectionState, LeaseRecord, LeaseState, ObservedState, ReadFailure, Timing};
+use super::transition::{Outcome, after_write};
+use super::write::{PendingWrite, Write, may_hold_lease, prepare, released_lease};
+use crate::api::leadership::Leadership;
+use crate::clients::clock::{self, Clock};
+use crate::clients::lease::{LeaseClient, LeaseError, LeaseErrorClass};
+use crate::telemetry::{Gates, Metrics};
+
+/// The leader elector of one replica.
+pub(crate) struct LeaderElector {
+    pub(crate) port: LeaseClient,
+    pub(crate) identity: String,
+    pub(crate) timing: Timing,
+    pub(crate) clock: Clock,
+    pub(crate) gates: Gates,
+    pub(crate) metrics: Metrics,
+    pub(crate) leadership: watch::Sender<Leadership>,
+}
+
+/// State that changes from one reconciliation to the next.
+#[derive(Default)]
+struct ElectionRun {
+    election: ElectionState,
+    /// What was logged last about decisions, reads and writes, so that each change is logged once.
+    decided: Option<Reason>,
+    read_failure: Option<LeaseErrorClass>,
+    write_failure: Option<LeaseErrorClass>,
+}
+
+impl LeaderElector {
+    /// Competes until `stop` is done, then releases the Lease if this replica holds it. The caller
+    /// stops every leader task of this process first.
+    pub(crate) async fn run(self, stop: impl Future<Output = ()>) {
+        let mut stop = std::pin::pin!(stop);
+        let mut run = ElectionRun::default();
+        loop {
+            // A read may be cancelled at any time. A write that was sent is awaited, so that the
+            // release below knows whether this replica holds the Lease.
+            let (lease_state, lease) = tokio::select! {
+                () = &mut stop => break,
+                observed = self.observe(&mut run) => observed,
+            };
+            let pause = self.reconcile(&mut run, &lease_state, lease.as_ref()).await;
+            tokio::select! {
+                () = &mut stop => break,
+                () = time::sleep(pause) => {}
+            }
+        }
+        self.release(&run.election).await;
+    }
+
+    async fn observe(&self, run: &mut ElectionRun) -> (LeaseState, Option<Lease>) {
+        let Some(limit) = run.election.call_timeout(&self.timing, self.clock.now()) else {
+            return (LeaseState::Unknown(ReadFailure::NoResponse), None);
+        };
+        match self.port.read(limit).await {
+            Ok(Some(lease)) => {
+                run.read_failure = None;
+                (LeaseState::Found(Box::new(LeaseRecord::from_lease(&lease))), Some(lease))
+            }
+            Ok(None) => {
+                run.read_failure = None;
+                (LeaseState::NotFound, None)
+            }
+            Err(error) => {
+                self.report_unread(run, &error);
+                (read_failure(error.class()), None)
+            }
+        }
+    }
+
+    /// Decides, writes and reports; returns the pause before the next read.
+    async fn reconcile(
+        &self,
+        run: &mut ElectionRun,
+        lease_state: &LeaseState,
+        lease: Option<&Lease>,
+    ) -> Duration {
+        let now = self.clock.now();
+        let election = std::mem::take(&mut run.election).observe(&self.identity, lease_state, now);
+        let state = ObservedState {
+            identity: &self.identity,
+            timing: &self.timing,
+            now,
+            lease_state,
+            election: &election,
+        };
+        let plan = decide(&state);
+        self.report_plan(run, plan, lease_state);
+        if let Step::StepDown { .. } = plan.step {
+            // Reported before the write: leader tasks must stop first.
+            self.report(Leadership::Following);
+        }
+        let lease_ref = LeaseRef { namespace: &self.port.namespace, name: &self.port.name };
+        let times = (self.clock.now(), clock::wall());
+        let (pending, write) = prepare(&state, plan.step, lease, lease_ref, times);
+        let outcome = self.act(run, &election, &pending, write).await;
+        self.report_gates(lease_state, &outcome);
+        let now = self.clock.now();
+        run.election = after_write(election, &pending, &outcome, &self.timing, now);
+        self.report(run.election.leadership(now));
+        let conflict = outcome == Outcome::Conflict;
+        run.election.pause(&self.timing, conflict, self.clock.now())
+    }
+
+    async fn act(
+        &self,
+        run: &mut ElectionRun,
+        election: &ElectionState,
+        pending: &PendingWrite,
+        write: Option<Write>,
+    ) -> Outcome {
+        let limit = election.call_timeout(&self.timing, pending.sent);
+        let (Some(write), Some(limit)) = (write, limit) else {
+            return Outcome::NoWrite;
+        };
+        let creates = matches!(write, Write::Create(_));
+        let written = match write {
+            Write::Create(lease) => self.port.create(&lease, limit).await,
+            Write::Replace(lease) => self.port.replace(&lease, limit).await,
+        };
+        match written {
+            Ok(lease) => {
+                run.write_failure = None;
+                Outcome::Written { uid: lease.metadata.uid.unwrap_or_default() }
+            }
+            Err(error) => {
+                self.report_unwritten(run, &error);
+                write_failure(error.class(), creates)
+            }
+        }
+    }
+
+    /// Releases the Lease if this replica holds it, so that the next leader need not wait for expiry.
+    async fn release(&self, election: &ElectionState) {
+        self.report_resigned();
+        if !may_hold_lease(election) {
+            return;
+        }
+        match self.release_lease(election).await {
+            Ok(true) => tracing::info!(identity = self.identity, "lease released"),
+            Ok(false) => tracing::info!(
+                identity = self.identity,
+                "lease is not held by this replica; nothing to release"
+            ),
+            Err(error) => self.report_unreleased(&error),
+        }
+    }
+
+    async fn release_lease(&self, election: &ElectionState) -> Result<bool, LeaseError> {
+        let limit = self.timing.call_timeout();
+        let lease = self.port.read(limit).await?;
+        let times = (self.clock.now(), clock::wall());
+        match released_lease(election, &self.identity, lease.as_ref(), times) {
+            Some(free) => self.port.replace(&free, limit).await.map(|_| true),
+            None => Ok(false),
+        }
+    }
+}
+
+const fn read_failure(class: LeaseErrorClass) -> LeaseState {
+    match class {
+        LeaseErrorClass::NotFound => LeaseState::NotFound,
+        LeaseErrorClass::Rejected => LeaseState::Unknown(ReadFailure::Forbidden),
+        LeaseErrorClass::Conflict | LeaseErrorClass::ServerError | LeaseErrorClass::Unreachable => {
+            LeaseState::Unknown(ReadFailure::NoResponse)
+        }
+    }
+}
+
+const fn write_failure(class: LeaseErrorClass, creates: bool) -> Outcome {
+    match class {
+        // A create that finds nothing lacks its namespace: an early retry does not help.
+        LeaseErrorClass::NotFound if creates => Outcome::Forbidden,
+        LeaseErrorClass::NotFound => Outcome::NotFound,
+        LeaseErrorClass::Conflict => Outcome::Conflict,
+        LeaseErrorClass::Rejected => Outcome::Forbidden,
+        LeaseErrorClass::ServerError | LeaseErrorClass::Unreachable => Outcome::Unknown,
+    }
+}

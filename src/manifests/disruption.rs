@@ -1,0 +1,57 @@
+//! Disruption budget, anti-affinity and topology spread of the replicas.
+#![deny(clippy::disallowed_types, clippy::disallowed_methods)]
+
+use k8s_openapi::api::core::v1::{
+    Affinity, PodAffinityTerm, PodAntiAffinity, TopologySpreadConstraint, WeightedPodAffinityTerm,
+};
+use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+
+use super::labels;
+
+/// A drained node may take one replica, never both. One that is not even ready protects nobody and
+/// must not hold up the drain.
+pub(super) fn disruption_budget(namespace: &str) -> PodDisruptionBudget {
+    PodDisruptionBudget {
+        metadata: labels::metadata(namespace),
+        spec: Some(PodDisruptionBudgetSpec {
+            min_available: Some(IntOrString::Int(1)),
+            unhealthy_pod_eviction_policy: Some("AlwaysAllow".to_owned()),
+            selector: Some(labels::selector()),
+            ..PodDisruptionBudgetSpec::default()
+        }),
+        ..PodDisruptionBudget::default()
+    }
+}
+
+/// Two nodes if there are two. A wish and not a condition: on a cluster of one node both
+/// replicas must still run.
+pub(super) fn anti_affinity() -> Affinity {
+    Affinity {
+        pod_anti_affinity: Some(PodAntiAffinity {
+            preferred_during_scheduling_ignored_during_execution: Some(vec![
+                WeightedPodAffinityTerm {
+                    weight: 100,
+                    pod_affinity_term: PodAffinityTerm {
+                        topology_key: "kubernetes.io/hostname".to_owned(),
+                        label_selector: Some(labels::selector()),
+                        ..PodAffinityTerm::default()
+                    },
+                },
+            ]),
+            ..PodAntiAffinity::default()
+        }),
+        ..Affinity::default()
+    }
+}
+
+/// Two zones if there are two; also a wish.
+pub(super) fn topology_spread() -> TopologySpreadConstraint {
+    TopologySpreadConstraint {
+        max_skew: 1,
+        topology_key: "topology.kubernetes.io/zone".to_owned(),
+        when_unsatisfiable: "ScheduleAnyway".to_owned(),
+        label_selector: Some(labels::selector()),
+        ..TopologySpreadConstraint::default()
+    }
+}
