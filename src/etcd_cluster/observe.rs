@@ -55,11 +55,11 @@ impl Stores {
         ClusterObjects {
             members: from_store(&self.members, cluster),
             pods: from_store(&self.pods, cluster),
-            claims: from_store(&self.claims, cluster),
+            pvcs: from_store(&self.claims, cluster),
             services: from_store(&self.services, cluster),
-            budgets: from_store(&self.budgets, cluster),
+            pdbs: from_store(&self.budgets, cluster),
             cluster: cluster.clone(),
-            predecessors: Vec::new(),
+            previous_cluster_objects: Vec::new(),
         }
         .without_predecessors()
     }
@@ -103,7 +103,7 @@ pub(super) async fn read_objects(
     let same = found.filter(|it| it.metadata.uid == cluster.metadata.uid);
     let predecessors = Vec::new();
     Ok(same.map(|cluster| {
-        ClusterObjects { cluster, members, pods, claims, services, budgets, predecessors }
+        ClusterObjects { cluster, members, pods, pvcs: claims, services, pdbs: budgets, previous_cluster_objects: predecessors }
             .without_predecessors()
     }))
 }
@@ -135,29 +135,29 @@ pub(super) async fn probe_etcd(
     let mut heard = EtcdProbe::none();
     let mut lines = MemberClients(Vec::new());
     for (name, voice, line) in asked {
-        heard.voices.insert(name.clone(), voice);
+        heard.members.insert(name.clone(), voice);
         lines.0.extend(line.map(|line| (name, line)));
     }
-    heard.council = match pick_queried_member(&heard) {
+    heard.quorum = match pick_queried_member(&heard) {
         Some((name, revision)) => read_quorum_view(&heard, &lines, name, revision).await,
         None => Reading::Unknown,
     };
-    heard.copies = read_data_hashes(&heard, &lines).await;
+    heard.data_hashes = read_data_hashes(&heard, &lines).await;
     (heard, lines)
 }
 
 /// Which data each member has, if etcd says that they differ. All are asked for the same revision, the last that each of them has;
 /// and what they have can be compared only if they have forgotten the same. Of the others nothing is known.
 async fn read_data_hashes(heard: &EtcdProbe, lines: &MemberClients) -> BTreeMap<MemberName, u64> {
-    let Reading::Known(council) = &heard.council else { return BTreeMap::new() };
-    if !council.alarms.iter().any(|it| it.alarm_type == Kind::Corrupt.word()) {
+    let Reading::Known(council) = &heard.quorum else { return BTreeMap::new() };
+    if !council.alarms.iter().any(|it| it.alarm_type == Kind::Corrupt.name()) {
         return BTreeMap::new();
     }
     // Who only listens may be far behind.
-    let standings = heard.voices.values().filter_map(|it| it.standing.as_ref());
+    let standings = heard.members.values().filter_map(|it| it.status.as_ref());
     let voters = standings.filter(|it| !it.is_learner);
     let Some(revision) = voters.map(|it| it.revision).min() else { return BTreeMap::new() };
-    let asked = lines.0.iter().filter(|(name, _)| heard.standing(name).is_some());
+    let asked = lines.0.iter().filter(|(name, _)| heard.status(name).is_some());
     let told = join_all(asked.map(async |(name, line)| (name, line.hash_kv(revision).await)));
     let known = told.await.into_iter().filter_map(|(name, told)| Some((name.clone(), told.ok()?)));
     let known: Vec<(MemberName, DataHash)> = known.collect();
@@ -201,14 +201,14 @@ async fn probe_member(
         Err(error) => {
             return (
                 name,
-                MemberProbe { silence: Some(reason(&error)), ..MemberProbe::default() },
+                MemberProbe { error: Some(reason(&error)), ..MemberProbe::default() },
                 None,
             );
         }
     };
     let (standing, agrees) = futures::join!(line.status(), line.linearizable_read());
     let silence = standing.as_ref().err().or(agrees.as_ref().err()).map(reason);
-    let voice = MemberProbe { standing: standing.ok(), agrees: agrees.is_ok(), silence };
+    let voice = MemberProbe { status: standing.ok(), linearizable_read_ok: agrees.is_ok(), error: silence };
     (name, voice, Some(line))
 }
 
@@ -220,8 +220,8 @@ fn reason(error: &EtcdError) -> String {
 /// Who is asked for everybody: one that agrees with a quorum, the leader if it is one of them.
 fn pick_queried_member(heard: &EtcdProbe) -> Option<(MemberName, u64)> {
     let mut agreeing =
-        heard.voices.iter().filter(|(_, it)| it.agrees).filter_map(|(name, voice)| {
-            let standing = voice.standing.as_ref()?;
+        heard.members.iter().filter(|(_, it)| it.linearizable_read_ok).filter_map(|(name, voice)| {
+            let standing = voice.status.as_ref()?;
             (!standing.is_learner).then_some((name, standing))
         });
     let first = agreeing.next()?;
@@ -239,7 +239,7 @@ async fn read_quorum_view(
     name: MemberName,
     leader: u64,
 ) -> Reading<QuorumView> {
-    let (Some(line), Some(standing)) = (lines.to(&name), heard.standing(&name)) else {
+    let (Some(line), Some(standing)) = (lines.to(&name), heard.status(&name)) else {
         return Reading::Unknown;
     };
     let (agreed, alarms) = futures::join!(line.linearizable_read(), line.alarms());
@@ -247,10 +247,10 @@ async fn read_quorum_view(
     let listed = line.members().await;
     match (agreed, alarms, listed) {
         (Ok(revision), Ok(alarms), Ok(list)) => Reading::Known(QuorumView {
-            spokesman: name,
-            cluster: standing.cluster,
+            queried_member: name,
+            cluster_id: standing.cluster,
             leader,
-            list,
+            members: list,
             alarms,
             revision,
         }),

@@ -228,7 +228,7 @@ impl Reconciler<'_> {
         stock: &'b mut ClusterObjects,
     ) -> Executor<'b> {
         let Context { objects, mandate, .. } = self.context;
-        let StateInputs { blueprint, before, trust, .. } = *look;
+        let StateInputs { blueprint, previous: before, trust, .. } = *look;
         let refused = BTreeMap::new();
         Executor {
             trust,
@@ -338,7 +338,7 @@ fn differing(
     seen: &ObservedState,
 ) -> Vec<Drift> {
     let mut found = detect(blueprint, stock, seen);
-    found.retain(|it| !seen.wanted.paused || it.affects_ownership());
+    found.retain(|it| !seen.desired.paused || it.affects_ownership());
     found
 }
 
@@ -350,7 +350,7 @@ fn requeue_after(late: bool, idle: bool) -> Option<Duration> {
 /// Whether nobody was ever chosen to found it.
 fn never_bootstrapped(cluster: &EtcdCluster) -> bool {
     let record = record(&cluster.status.clone().unwrap_or_default());
-    record.formed.is_none() && record.founders.is_empty()
+    record.cluster_id.is_none() && record.members.is_empty()
 }
 
 fn is_idle(plan: &Plan) -> bool {

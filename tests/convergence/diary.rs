@@ -40,7 +40,7 @@ fn diary(of: &str) -> Vec<Page> {
 /// Tells the diary, and answers with how many things happened in it; or says which page cannot be.
 fn told(pages: &[Page]) -> Result<usize, String> {
     let first = pages.first().ok_or("an empty diary")?;
-    let world = World::new(first.seen.wanted.replicas, first.seen.wanted.durable, &[0, 3]);
+    let world = World::new(first.seen.desired.replicas, first.seen.desired.persistent, &[0, 3]);
     let mut ways = HashSet::from([world]);
     let mut before: Option<&Page> = None;
     let mut happened = 0;
@@ -162,7 +162,7 @@ fn a_diary_in_which_a_member_without_a_pod_is_well_cannot_be() {
     };
     let at = a_page_with(&pages, lacks_pod);
     let Reading::Known(etcd) = &mut pages[at].seen.etcd else { panic!("nobody answers") };
-    etcd.list.iter_mut().for_each(|it| it.healthy = Reading::Known(true));
+    etcd.members.iter_mut().for_each(|it| it.healthy = Reading::Known(true));
     let words = told(&pages).unwrap_err();
     assert!(words.contains("should not be"), "{words}");
 }

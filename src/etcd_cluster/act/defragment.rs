@@ -41,7 +41,7 @@ impl Executor<'_> {
         let status = self.observed.cluster.status.clone().unwrap_or_default();
         let writer = DefragStatusWriter {
             status: &status,
-            observed: &self.state.upkeep,
+            observed: &self.state.defragmentation,
             spec: self.blueprint.spec.defragment.as_ref(),
             now: clock::wall(),
         };

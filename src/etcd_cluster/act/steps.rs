@@ -42,7 +42,7 @@ impl Executor<'_> {
                 self.change(async |line| line.move_leader(*id).await).await
             }
             Step::AdvanceRaftLog => {
-                let lacks = self.state.etcd.known().map_or(0, |etcd| etcd.log_lacks);
+                let lacks = self.state.etcd.known().map_or(0, |etcd| etcd.raft_log_missing);
                 let count = usize::try_from(lacks).unwrap_or(usize::MAX).min(MAX_ENTRIES);
                 self.change(async |line| line.put_noop(count).await).await
             }
@@ -60,7 +60,7 @@ impl Executor<'_> {
             Step::Defragment(name) => self.defragment(name).await,
             Step::FinishDefragmentation => self.finish_defragmentation().await,
             Step::DisarmAlarm(alarm) => {
-                self.change(async |line| line.disarm_alarm(alarm.word()).await).await
+                self.change(async |line| line.disarm_alarm(alarm.name()).await).await
             }
             Step::RollBack(name) => self.roll_back(name).await,
             Step::MarkForRemoval(name) => {
@@ -77,7 +77,7 @@ impl Executor<'_> {
         let not_found =
             || ActError::NotFound { action: "change the address of", name: name.clone() };
         let url = self.blueprint.peer_url_with(scheme, name);
-        if self.state.member(name).ok_or_else(not_found)?.address != scheme {
+        if self.state.member(name).ok_or_else(not_found)?.peer_scheme != scheme {
             self.change_member(name, &json!({ "peerURL": url })).await?;
         }
         let entry =
@@ -114,7 +114,7 @@ impl Executor<'_> {
 
     /// The line to the leader: before 3.6.6 and 3.5.28 a follower cannot promote if users must be known.
     fn leader(&self, etcd: &EtcdState) -> Option<&MemberClient> {
-        let leads = etcd.list.iter().find(|it| etcd.leads(it.id));
+        let leads = etcd.members.iter().find(|it| etcd.leads(it.id));
         let others = etcd.voters().filter(|it| it.is_healthy());
         leads.into_iter().chain(others).find_map(|it| self.member_clients.to(&it.name))
     }

@@ -134,7 +134,7 @@ impl Executor<'_> {
             pod.annotations_mut().insert(names::POD_TEMPLATE_ANNOTATION.to_owned(), source);
         }
         let listed = self.state.etcd.known().and_then(|etcd| etcd.entry(name));
-        if listed.is_some_and(|it| !it.learner) {
+        if listed.is_some_and(|it| !it.is_learner) {
             pod.labels_mut().insert(names::ROLE_LABEL.to_owned(), names::VOTER.to_owned());
         }
         match self.objects.create(&pod).await {
@@ -148,14 +148,14 @@ impl Executor<'_> {
         let peer = |name: &MemberName| (name.clone(), self.blueprint.peer_url(name));
         match (start_mode, self.state.etcd.known()) {
             (StartMode::Bootstrap, _) | (StartMode::Join | StartMode::Rejoin, None) => {
-                self.state.record.founders.iter().map(peer).collect()
+                self.state.bootstrap.members.iter().map(peer).collect()
             }
             (StartMode::Join | StartMode::Rejoin, Some(etcd)) => {
                 // As etcd lists them: who joins must say the same.
                 let listed = |it: &ListedMember| {
-                    (it.name.clone(), self.blueprint.peer_url_with(it.peer, &it.name))
+                    (it.name.clone(), self.blueprint.peer_url_with(it.peer_scheme, &it.name))
                 };
-                etcd.list.iter().map(listed).collect()
+                etcd.members.iter().map(listed).collect()
             }
         }
     }
@@ -192,7 +192,7 @@ impl Executor<'_> {
     pub(super) async fn delete_member_objects(&self, name: &MemberName) -> Result<(), ActError> {
         self.delete(self.observed.pod(name)).await?;
         let claim: Option<&PersistentVolumeClaim> =
-            self.observed.claim(name).filter(|it| self.observed.is_ours(it));
+            self.observed.pvc(name).filter(|it| self.observed.is_ours(it));
         self.delete(claim).await?;
         self.delete(self.observed.member(name)).await
     }

@@ -65,7 +65,7 @@ impl AuthObserver {
         now: Timestamp,
     ) -> AuthState {
         let (heard, lines, is_known) = asked;
-        let Reading::Known(council) = &heard.council else { return AuthState::Unknown };
+        let Reading::Known(council) = &heard.quorum else { return AuthState::Unknown };
         // As long as the operator shows another name than its own it would lock itself out.
         let asked_for = wanted(blueprint);
         let wanted = asked_for.filter(|_| is_known);
@@ -74,7 +74,7 @@ impl AuthObserver {
         if self.is_cached(blueprint.uid, wanted, now) {
             return is_right;
         }
-        let Some(line) = lines.to(&council.spokesman) else { return AuthState::Unknown };
+        let Some(line) = lines.to(&council.queried_member) else { return AuthState::Unknown };
         match look(objects, blueprint, wanted, line).await {
             Ok(AuthState::InSync) => {
                 self.store(blueprint.uid, wanted, now);

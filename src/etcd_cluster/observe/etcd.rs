@@ -12,37 +12,37 @@ use crate::etcd_cluster::state::{AuthState, MemberName, Reading};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EtcdProbe {
     /// Each member that has an address, by its name.
-    pub(crate) voices: BTreeMap<MemberName, MemberProbe>,
+    pub(crate) members: BTreeMap<MemberName, MemberProbe>,
     /// What a quorum agrees on; unknown if nobody could be asked, or no quorum answers.
-    pub(crate) council: Reading<QuorumView>,
+    pub(crate) quorum: Reading<QuorumView>,
     /// Whether etcd asks for users, beside what is wanted.
     pub(crate) auth: AuthState,
     /// Which data each member has, if that was asked for: the same number is the same data.
-    pub(crate) copies: BTreeMap<MemberName, u64>,
+    pub(crate) data_hashes: BTreeMap<MemberName, u64>,
 }
 
 /// What one member said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MemberProbe {
     /// What it says of itself.
-    pub(crate) standing: Option<EndpointStatus>,
+    pub(crate) status: Option<EndpointStatus>,
     /// Whether a quorum agreed with it just now.
-    pub(crate) agrees: bool,
+    pub(crate) linearizable_read_ok: bool,
     /// Why it did not answer, in a few words.
-    pub(crate) silence: Option<String>,
+    pub(crate) error: Option<String>,
 }
 
 /// What a quorum agrees on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct QuorumView {
     /// Who was asked: one that had just read with a quorum.
-    pub(crate) spokesman: MemberName,
+    pub(crate) queried_member: MemberName,
     /// The cluster's ID.
-    pub(crate) cluster: u64,
+    pub(crate) cluster_id: u64,
     /// Who leads; 0 is nobody.
     pub(crate) leader: u64,
     /// Everybody.
-    pub(crate) list: Vec<MemberEntry>,
+    pub(crate) members: Vec<MemberEntry>,
     /// What is wrong.
     pub(crate) alarms: Vec<Alarm>,
     /// The revision that was agreed on.
@@ -53,34 +53,34 @@ impl EtcdProbe {
     /// Nobody was asked.
     pub(crate) const fn none() -> Self {
         Self {
-            voices: BTreeMap::new(),
-            council: Reading::Unknown,
+            members: BTreeMap::new(),
+            quorum: Reading::Unknown,
             auth: AuthState::Unknown,
-            copies: BTreeMap::new(),
+            data_hashes: BTreeMap::new(),
         }
     }
 
     /// What a member says of itself.
-    pub(crate) fn standing(&self, name: &MemberName) -> Option<&EndpointStatus> {
-        self.voices.get(name)?.standing.as_ref()
+    pub(crate) fn status(&self, name: &MemberName) -> Option<&EndpointStatus> {
+        self.members.get(name)?.status.as_ref()
     }
 
     /// Whether everybody who was asked has answered.
     pub(crate) fn all_reachable(&self) -> bool {
-        self.voices.values().all(|it| it.silence.is_none())
+        self.members.values().all(|it| it.error.is_none())
     }
 
     /// What etcd was told to go down to, if anybody says so.
-    pub(crate) fn lowered(&self) -> Option<Release> {
-        let mut said = self.voices.values().filter_map(|it| it.standing.as_ref());
+    pub(crate) fn downgrade_target(&self) -> Option<Release> {
+        let mut said = self.members.values().filter_map(|it| it.status.as_ref());
         said.find_map(|it| Release::parse(&it.downgrade_target))
     }
 
     /// How far the furthest log goes.
-    pub(crate) fn furthest(&self) -> u64 {
-        self.voices
+    pub(crate) fn max_raft_index(&self) -> u64 {
+        self.members
             .values()
-            .filter_map(|it| it.standing.as_ref())
+            .filter_map(|it| it.status.as_ref())
             .map(|it| it.raft_index)
             .max()
             .unwrap_or(0)

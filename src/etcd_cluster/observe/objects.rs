@@ -18,11 +18,11 @@ pub(crate) struct ClusterObjects {
     pub(crate) cluster: EtcdCluster,
     pub(crate) members: Vec<EtcdMember>,
     pub(crate) pods: Vec<Pod>,
-    pub(crate) claims: Vec<PersistentVolumeClaim>,
+    pub(crate) pvcs: Vec<PersistentVolumeClaim>,
     pub(crate) services: Vec<Service>,
-    pub(crate) budgets: Vec<PodDisruptionBudget>,
+    pub(crate) pdbs: Vec<PodDisruptionBudget>,
     /// Members and pods of another cluster that had this one's name, and are not gone yet.
-    pub(crate) predecessors: Vec<MemberName>,
+    pub(crate) previous_cluster_objects: Vec<MemberName>,
 }
 
 impl ClusterObjects {
@@ -37,8 +37,8 @@ impl ClusterObjects {
     }
 
     /// A member's volume.
-    pub(crate) fn claim(&self, name: &MemberName) -> Option<&PersistentVolumeClaim> {
-        named(&self.claims, name)
+    pub(crate) fn pvc(&self, name: &MemberName) -> Option<&PersistentVolumeClaim> {
+        named(&self.pvcs, name)
     }
 
     /// Takes out what was made for another cluster that had this one's name, but for volumes, which are told apart
@@ -48,10 +48,10 @@ impl ClusterObjects {
         let mut others = others(&mut self.members, uid.as_ref());
         others.extend(self::others(&mut self.pods, uid.as_ref()));
         self::others(&mut self.services, uid.as_ref());
-        self::others(&mut self.budgets, uid.as_ref());
+        self::others(&mut self.pdbs, uid.as_ref());
         others.sort();
         others.dedup();
-        self.predecessors = others;
+        self.previous_cluster_objects = others;
         self
     }
 
@@ -74,12 +74,12 @@ pub(crate) fn name_of<K: Resource>(object: &K) -> MemberName {
 }
 
 /// Whether a member shall stay.
-pub(crate) fn stays(member: &EtcdMember) -> bool {
+pub(crate) fn is_remaining(member: &EtcdMember) -> bool {
     member.spec.intent.known() != Some(&Intent::Leave)
 }
 
 /// Whether it was told of a member that a quorum did not list it any more.
-pub(crate) fn has_left(member: &EtcdMember) -> bool {
+pub(crate) fn is_removed(member: &EtcdMember) -> bool {
     let phase = member.status.as_ref().and_then(|it| it.phase.known());
     phase == Some(&MemberPhase::Removed)
 }

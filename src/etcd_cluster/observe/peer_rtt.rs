@@ -54,7 +54,7 @@ impl PeerRttObserver {
             return measured;
         }
         let listed: BTreeSet<String> =
-            council.list.iter().map(|it| format!("{:x}", it.id)).collect();
+            council.members.iter().map(|it| format!("{:x}", it.id)).collect();
         let counts = look(stock, &listed, now).await;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let before = known.get(&cluster);

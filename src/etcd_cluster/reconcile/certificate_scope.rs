@@ -26,7 +26,7 @@ pub(super) fn certificate_scope<'a>(
 ) -> CertificateScope<'a> {
     let there = stock.members.iter().filter(|it| it.metadata.deletion_timestamp.is_none());
     let members: Vec<_> = there.map(|it| (name_of(it), uid(it))).collect();
-    let formed = record(&stock.cluster.status.clone().unwrap_or_default()).formed;
+    let formed = record(&stock.cluster.status.clone().unwrap_or_default()).cluster_id;
     let mut told: Vec<MemberName> = members.iter().map(|(name, _)| name.clone()).collect();
     told.sort();
     let seated = |pod: &Pod| PodEndpoint {

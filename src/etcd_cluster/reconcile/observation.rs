@@ -96,7 +96,7 @@ impl Reconciler<'_> {
         let trust = keyring.trust(self.blueprint.uid);
         // Who is silent must not be waited for once more.
         let may_ask = !options::heartbeat_is_set(self.blueprint.spec) && heard.all_reachable();
-        let measured = match heard.council.known().filter(|_| may_ask) {
+        let measured = match heard.quorum.known().filter(|_| may_ask) {
             Some(council) => peer_rtt.ask(&stock, council, self.now).await,
             None => None,
         };
@@ -114,12 +114,12 @@ impl Reconciler<'_> {
         let (now, since, trust) = (self.now, self.context.since, trust.as_ref());
         StateInputs {
             blueprint,
-            stock,
-            heard,
-            way,
-            before,
+            objects: stock,
+            probe: heard,
+            path: way,
+            previous: before,
             now,
-            since,
+            observing_since: since,
             names: names.clone(),
             trust,
         }

@@ -166,7 +166,7 @@ impl Reconciler<'_> {
         next: Option<Duration>,
     ) -> Result<Action, ReconcileError> {
         let objects = &self.context.objects;
-        let cluster = &input.inputs.stock.cluster;
+        let cluster = &input.inputs.objects.cluster;
         let told = status::cluster_status(input);
         let (namespace, name) = (self.blueprint.namespace, self.blueprint.name);
         self.context.metrics.etcd_clusters.record(namespace, name, metrics_sample(input));
@@ -181,7 +181,7 @@ impl Reconciler<'_> {
             Err(error) => Err(ReconcileError::UpdateStatus(error)),
         };
         let written = settle(report::write_cluster_status(objects, cluster, &told).await)?;
-        for member in &input.inputs.stock.members {
+        for member in &input.inputs.objects.members {
             let told = status::member_status(input, member);
             settle(report::write_member_status(objects, member, &told).await)?;
         }
@@ -200,7 +200,7 @@ impl Reconciler<'_> {
 
 /// The largest that any member has of something.
 fn largest(input: &StatusInput<'_>, of: impl Fn(&EndpointStatus) -> i64) -> i64 {
-    let standings = input.inputs.heard.voices.values().filter_map(|it| it.standing.as_ref());
+    let standings = input.inputs.probe.members.values().filter_map(|it| it.status.as_ref());
     standings.map(of).max().unwrap_or(0)
 }
 
@@ -209,11 +209,11 @@ fn metrics_sample(input: &StatusInput<'_>) -> ClusterSample {
     let well =
         seen.etcd.known().map_or(0, |etcd| etcd.voters().filter(|it| it.is_healthy()).count());
     ClusterSample {
-        desired: seen.wanted.replicas,
+        desired: seen.desired.replicas,
         ready: well,
         has_quorum: seen.etcd.known().is_some(),
-        is_rolled_back: seen.wanted.way_back == Rollback::Active,
-        has_nospace_alarm: seen.etcd.known().is_some_and(|etcd| etcd.space != Quota::Ok),
+        is_rolled_back: seen.desired.rollback == Rollback::Active,
+        has_nospace_alarm: seen.etcd.known().is_some_and(|etcd| etcd.quota != Quota::Ok),
         has_corrupt_alarm: seen.etcd.known().is_some_and(|etcd| etcd.corrupt),
         db_size: largest(input, |it| it.db_size),
         db_in_use: largest(input, |it| it.db_in_use),

@@ -90,9 +90,9 @@ pub(crate) fn message(input: &StatusInput<'_>) -> String {
 #[expect(clippy::too_many_lines, reason = "one arm per reason, most of them one line")]
 fn state_message(input: &StatusInput<'_>) -> String {
     let state = input.state;
-    let desired = state.wanted.replicas;
+    let desired = state.desired.replicas;
     let remaining = state.remaining().count();
-    let initial = state.record.founders.len();
+    let initial = state.bootstrap.members.len();
     match input.plan.reason {
         Reason::Paused => {
             "Reconciliation is paused (spec.paused is true). Set spec.paused to false to resume".to_owned()
@@ -172,7 +172,7 @@ fn cluster_id_mismatch(input: &StatusInput<'_>) -> String {
         "Cluster ID mismatch: members report {}, expected {}. Reconciliation stopped; remove the other etcd cluster that answers at \
          the members' addresses",
         id(reported),
-        id(input.state.record.formed),
+        id(input.state.bootstrap.cluster_id),
     )
 }
 
@@ -201,10 +201,10 @@ pub(super) fn healthy_voters(input: &StatusInput<'_>) -> String {
 fn member_unhealthy(input: &StatusInput<'_>) -> String {
     let names = unhealthy(input);
     let first = names.first().map(|it| MemberName(it.clone()));
-    let probe = first.and_then(|it| input.inputs.heard.voices.get(&it));
-    let error = probe.and_then(|it| it.silence.as_deref()).map(shorten);
+    let probe = first.and_then(|it| input.inputs.probe.members.get(&it));
+    let error = probe.and_then(|it| it.error.as_deref()).map(shorten);
     let state =
-        if probe.is_some_and(|it| it.standing.is_some()) { "unhealthy" } else { "unreachable" };
+        if probe.is_some_and(|it| it.status.is_some()) { "unhealthy" } else { "unreachable" };
     let cause = error.map(|it| format!(" ({it})")).unwrap_or_default();
     let after = duration(input.inputs.blueprint.spec.repair.replace_after);
     format!(
@@ -225,7 +225,7 @@ fn duration(time: Duration) -> String {
 }
 
 fn previous_cluster(input: &StatusInput<'_>) -> String {
-    let names: Vec<String> = input.state.predecessors.iter().map(ToString::to_string).collect();
+    let names: Vec<String> = input.state.previous_cluster_objects.iter().map(ToString::to_string).collect();
     let (cluster, namespace) = (input.inputs.blueprint.name, input.inputs.blueprint.namespace);
     format!(
         "Waiting for {} members of a previous cluster {cluster} to terminate: {}. If that cluster was deleted with deletionPolicy Disconnect, \
@@ -237,7 +237,7 @@ fn previous_cluster(input: &StatusInput<'_>) -> String {
 }
 
 fn retained_volumes(input: &StatusInput<'_>) -> String {
-    let names: Vec<String> = input.state.retained.iter().map(ToString::to_string).collect();
+    let names: Vec<String> = input.state.retained_volumes.iter().map(ToString::to_string).collect();
     let (cluster, namespace) = (input.inputs.blueprint.name, input.inputs.blueprint.namespace);
     format!(
         "{} PVCs of a previous cluster {cluster} exist and are not reused. To start with empty data, delete them: kubectl -n {namespace} \
@@ -250,8 +250,8 @@ fn retained_volumes(input: &StatusInput<'_>) -> String {
 fn quorum_lost(input: &StatusInput<'_>) -> String {
     let namespace = input.inputs.blueprint.namespace;
     let is_corrupt =
-        |it: &MemberProbe| it.silence.as_deref().is_some_and(|it| it.contains(CORRUPT_ERROR));
-    if input.inputs.heard.voices.values().any(|it| it.standing.is_some() && is_corrupt(it)) {
+        |it: &MemberProbe| it.error.as_deref().is_some_and(|it| it.contains(CORRUPT_ERROR));
+    if input.inputs.probe.members.values().any(|it| it.status.is_some() && is_corrupt(it)) {
         return "CORRUPT alarm: members have different data and etcd rejects all requests. Reconciliation stopped. Keep all PVCs, compare \
                 the members with `etcdctl endpoint hashkv`, and disarm the alarm with `etcdctl alarm disarm` when you know which member \
                 has the correct data"
@@ -267,12 +267,12 @@ fn quorum_lost(input: &StatusInput<'_>) -> String {
 }
 
 fn reachable(input: &StatusInput<'_>) -> usize {
-    input.inputs.heard.voices.values().filter(|it| it.standing.is_some()).count()
+    input.inputs.probe.members.values().filter(|it| it.status.is_some()).count()
 }
 
 fn unknown_members(input: &StatusInput<'_>) -> Vec<String> {
     let Reading::Known(etcd) = &input.state.etcd else { return Vec::new() };
-    let unknown = etcd.list.iter().filter(|it| input.state.member(&it.name).is_none());
+    let unknown = etcd.members.iter().filter(|it| input.state.member(&it.name).is_none());
     unknown.map(|it| it.name.to_string()).collect()
 }
 
@@ -284,7 +284,7 @@ fn leaving(input: &StatusInput<'_>) -> Vec<String> {
 fn joining(input: &StatusInput<'_>) -> Vec<String> {
     let is_voter = |name: &MemberName| {
         let etcd = input.state.etcd.known();
-        etcd.and_then(|it| it.entry(name)).is_some_and(|it| !it.learner)
+        etcd.and_then(|it| it.entry(name)).is_some_and(|it| !it.is_learner)
     };
     let joining = input.state.members.iter();
     let joining = joining.filter(|it| it.intent == state::Intent::Join && !is_voter(&it.name));
@@ -298,7 +298,7 @@ fn unhealthy(input: &StatusInput<'_>) -> Vec<String> {
 
 /// The members that fail to start with the current template.
 fn failing(input: &StatusInput<'_>) -> Vec<String> {
-    input.state.remaining().filter(|it| it.fails).map(|it| it.name.to_string()).collect()
+    input.state.remaining().filter(|it| it.failing).map(|it| it.name.to_string()).collect()
 }
 
 fn list(names: &[String]) -> String {
