@@ -88,7 +88,7 @@ impl DefragStatus {
     pub(crate) fn run(&self) -> Option<DefragRun> {
         let is_running = self.start_time.is_some() && self.completion_time.is_none();
         let trigger = self.trigger.filter(|_| is_running)?;
-        Some(DefragRun { trigger: trigger, completed: self.members.clone() })
+        Some(DefragRun { trigger, completed: self.members.clone() })
     }
 
     /// Whether a defragmentation or compaction was started and may not be over.

@@ -103,8 +103,16 @@ pub(super) async fn read_objects(
     let same = found.filter(|it| it.metadata.uid == cluster.metadata.uid);
     let predecessors = Vec::new();
     Ok(same.map(|cluster| {
-        ClusterObjects { cluster, members, pods, pvcs: claims, services, pdbs: budgets, previous_cluster_objects: predecessors }
-            .without_predecessors()
+        ClusterObjects {
+            cluster,
+            members,
+            pods,
+            pvcs: claims,
+            services,
+            pdbs: budgets,
+            previous_cluster_objects: predecessors,
+        }
+        .without_predecessors()
     }))
 }
 
@@ -208,7 +216,8 @@ async fn probe_member(
     };
     let (standing, agrees) = futures::join!(line.status(), line.linearizable_read());
     let silence = standing.as_ref().err().or(agrees.as_ref().err()).map(reason);
-    let voice = MemberProbe { status: standing.ok(), linearizable_read_ok: agrees.is_ok(), error: silence };
+    let voice =
+        MemberProbe { status: standing.ok(), linearizable_read_ok: agrees.is_ok(), error: silence };
     (name, voice, Some(line))
 }
 
@@ -219,11 +228,12 @@ fn reason(error: &EtcdError) -> String {
 
 /// Who is asked for everybody: one that agrees with a quorum, the leader if it is one of them.
 fn pick_queried_member(heard: &EtcdProbe) -> Option<(MemberName, u64)> {
-    let mut agreeing =
-        heard.members.iter().filter(|(_, it)| it.linearizable_read_ok).filter_map(|(name, voice)| {
+    let mut agreeing = heard.members.iter().filter(|(_, it)| it.linearizable_read_ok).filter_map(
+        |(name, voice)| {
             let standing = voice.status.as_ref()?;
             (!standing.is_learner).then_some((name, standing))
-        });
+        },
+    );
     let first = agreeing.next()?;
     let leads =
         |it: &(&MemberName, &crate::api::etcd_types::EndpointStatus)| it.1.leader == it.1.member;

@@ -54,7 +54,8 @@ impl OldestWriter {
         let target = before.target_version.known().and_then(|it| Release::parse(it.as_str()));
         let oldest = target.map_or(oldest, |it| oldest.min(it.minor()));
         let all_reachable = all.iter().all(|it| it.is_some_and(|it| minor(it).is_some()));
-        let from_now = all_reachable.then(|| Self { writer: oldest, since: probe.max_raft_index() });
+        let from_now =
+            all_reachable.then(|| Self { writer: oldest, since: probe.max_raft_index() });
         match recorded {
             Some(it) if oldest < it.writer => Some(Self { writer: oldest, ..it }),
             Some(it) if oldest > it.writer => from_now.or(recorded),

@@ -9,7 +9,7 @@ use kube::ResourceExt;
 use serde_json::{Map, Value, json};
 
 use super::observe::etcd::EtcdProbe;
-use super::observe::objects::{ClusterObjects, name_of, is_remaining};
+use super::observe::objects::{ClusterObjects, is_remaining, name_of};
 use super::render::Blueprint;
 use super::state::MemberName;
 use super::state::pod::{self, fnv1a_hex};

@@ -66,7 +66,9 @@ pub(crate) struct StatusInput<'a> {
 pub(crate) fn reported_plan(cluster: &EtcdCluster, state: &ObservedState, plan: Plan) -> Plan {
     let is_starting = |listed: &ListedMember| {
         let member = state.member(&listed.name);
-        member.is_some_and(|it| it.template == TemplateState::UpToDate && !it.replacement_due && !it.failing)
+        member.is_some_and(|it| {
+            it.template == TemplateState::UpToDate && !it.replacement_due && !it.failing
+        })
     };
     let voters = state.etcd.known().into_iter().flat_map(EtcdState::voters);
     let mut unhealthy = voters.filter(|it| !it.is_healthy());
@@ -139,8 +141,8 @@ pub(crate) fn cluster_status(input: &StatusInput<'_>) -> EtcdClusterStatus {
 /// Why the next step is taken, and which versions follow.
 fn plan_reason(input: &StatusInput<'_>) -> String {
     let summary = messages::reason_summary(input.plan.reason);
-    let next =
-        messages::rollout::next_versions(input).filter(|_| input.state.bootstrap.cluster_id.is_some());
+    let next = messages::rollout::next_versions(input)
+        .filter(|_| input.state.bootstrap.cluster_id.is_some());
     next.map_or_else(|| summary.to_owned(), |it| format!("{summary}; {it}"))
 }
 

@@ -31,9 +31,13 @@ impl World {
         if names(&model) != names(real) {
             return Some(format!("members: {:?} instead of {:?}", names(real), names(&model)));
         }
-        let orphans = |it: &ObservedState| it.orphaned_volumes.iter().cloned().collect::<BTreeSet<_>>();
+        let orphans =
+            |it: &ObservedState| it.orphaned_volumes.iter().cloned().collect::<BTreeSet<_>>();
         if orphans(&model) != orphans(real) {
-            return Some(format!("orphans: {:?} instead of {:?}", real.orphaned_volumes, model.orphaned_volumes));
+            return Some(format!(
+                "orphans: {:?} instead of {:?}",
+                real.orphaned_volumes, model.orphaned_volumes
+            ));
         }
         let members = real.members.iter().filter_map(|it| differing(model.member(&it.name)?, it));
         members.chain(real.etcd.known().and_then(|etcd| self.answers_otherwise(etcd, real))).next()
@@ -136,7 +140,10 @@ fn is_on_its_way_out(member: &Member) -> bool {
 /// Whether a pod that was made otherwise is one that has yet to start.
 fn is_starting(model: &Member, real: &Member) -> bool {
     model.template == TemplateState::Outdated
-        && matches!(real.template, TemplateState::StaleNotRunning | TemplateState::PreviousNotRunning)
+        && matches!(
+            real.template,
+            TemplateState::StaleNotRunning | TemplateState::PreviousNotRunning
+        )
 }
 
 fn differing(model: &Member, real: &Member) -> Option<String> {

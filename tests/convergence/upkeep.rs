@@ -223,7 +223,8 @@ impl World {
             self.broken = Some("history is given up, and there is room".to_owned());
         }
         self.files.history = false;
-        self.files.round = Some(DefragRun { trigger: DefragTrigger::NoSpace, completed: Vec::new() });
+        self.files.round =
+            Some(DefragRun { trigger: DefragTrigger::NoSpace, completed: Vec::new() });
         self.files.until = false;
     }
 

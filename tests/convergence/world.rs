@@ -202,7 +202,17 @@ impl World {
                 None => self.holds().refused,
             };
         let address = self.address(name);
-        Member { name: name.clone(), intent, started: had_pod, pod, volume, template: made, replacement_due: given_up, failing: fails, peer_scheme: address }
+        Member {
+            name: name.clone(),
+            intent,
+            started: had_pod,
+            pod,
+            volume,
+            template: made,
+            replacement_due: given_up,
+            failing: fails,
+            peer_scheme: address,
+        }
     }
 
     fn etcd(&self) -> EtcdState {

@@ -104,7 +104,9 @@ fn in_progress(state: &ObservedState, founders: &[MemberName]) -> Decision {
         return (vec![Task::AbortBootstrap], Reason::BootstrapFailed);
     }
     let mut tasks = pods::tasks(state);
-    if !state.bootstrap.started && tasks.iter().any(|it| matches!(it, Task::RemoveSchedulingGate(_))) {
+    if !state.bootstrap.started
+        && tasks.iter().any(|it| matches!(it, Task::RemoveSchedulingGate(_)))
+    {
         tasks.retain(|it| !matches!(it, Task::RemoveSchedulingGate(_)));
         tasks.push(Task::RecordBootstrapStarted);
     }
@@ -116,7 +118,8 @@ fn in_progress(state: &ObservedState, founders: &[MemberName]) -> Decision {
 fn cannot_form_quorum(state: &ObservedState, founders: &[MemberName]) -> bool {
     let member = |name| state.member(name);
     // A pod that is on its way out for so long is on a node that is lost.
-    let is_stuck = |it: &Member| it.replacement_due && it.pod == Reading::Known(PodState::Terminating);
+    let is_stuck =
+        |it: &Member| it.replacement_due && it.pod == Reading::Known(PodState::Terminating);
     let is_lost = |it: &&Member| it.has_lost_data(&state.desired) || is_stuck(it);
     let lost = founders.iter().filter_map(member).filter(is_lost).count();
     let left = founders.len().saturating_sub(lost);

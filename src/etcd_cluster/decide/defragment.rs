@@ -30,7 +30,8 @@ pub(super) fn in_progress(state: &ObservedState, etcd: &EtcdState) -> Decision {
 
 /// One of two, or the only one, rewrites its file: nobody is answered meanwhile, and that is no loss.
 pub(super) fn unavailable_alone(state: &ObservedState) -> Decision {
-    let Defragmentation { in_progress: Some(_), run: Some(round), .. } = &state.defragmentation else {
+    let Defragmentation { in_progress: Some(_), run: Some(round), .. } = &state.defragmentation
+    else {
         return None;
     };
     let reason = match round.trigger {
@@ -66,7 +67,8 @@ pub(super) fn rule(state: &ObservedState, etcd: &EtcdState) -> Decision {
         VersionProgress::AtTarget | VersionProgress::NoPath => true,
         VersionProgress::MoreSteps | VersionProgress::Downgrading => false,
     };
-    if !is_there || etcd.blocking_alarm || state.desired.client_tls_transition || !may_disrupt(etcd) {
+    if !is_there || etcd.blocking_alarm || state.desired.client_tls_transition || !may_disrupt(etcd)
+    {
         return None;
     }
     next(&state.defragmentation, etcd).map(|step| (step, Reason::Defragmenting))
@@ -78,7 +80,13 @@ fn may_disrupt(etcd: &EtcdState) -> bool {
 
 /// The next step of a round that goes on, or should begin.
 fn next(upkeep: &Defragmentation, etcd: &EtcdState) -> Option<Step> {
-    let Defragmentation { run: round, due, in_progress: _, compact_to: history, waiting_for_compaction: settling } = upkeep;
+    let Defragmentation {
+        run: round,
+        due,
+        in_progress: _,
+        compact_to: history,
+        waiting_for_compaction: settling,
+    } = upkeep;
     let turns: &[MemberName] = match (round, due) {
         (Some(round), _) => &round.completed,
         (None, Some(_)) => &[],
@@ -88,7 +96,8 @@ fn next(upkeep: &Defragmentation, etcd: &EtcdState) -> Option<Step> {
         return Some(Step::Compact(*revision));
     }
     let runs_of = |of: &MemberName| turns.iter().filter(|it| *it == of).count();
-    let is_due = |it: &&ListedMember| it.should_defragment && runs_of(&it.name) < MAX_RUNS_PER_MEMBER;
+    let is_due =
+        |it: &&ListedMember| it.should_defragment && runs_of(&it.name) < MAX_RUNS_PER_MEMBER;
     let waiting = || etcd.voters().filter(is_due);
     if let Some(follower) = waiting().find(|it| !etcd.leads(it.id)) {
         return Some(Step::Defragment(follower.name.clone()));

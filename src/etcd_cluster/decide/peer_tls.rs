@@ -13,12 +13,14 @@ use crate::etcd_cluster::state::{
 /// One whose new address was written down, and that etcd lists under the old one: the others must find its next pod, which listens
 /// as it was written down, even if something else is wanted by now. Whoever must call it so has a certificate.
 pub(super) fn in_progress(state: &ObservedState, etcd: &EtcdState) -> Decision {
-    let (pending, _) = voters(state, etcd).find(|(it, entry)| it.peer_scheme != entry.peer_scheme)?;
+    let (pending, _) =
+        voters(state, etcd).find(|(it, entry)| it.peer_scheme != entry.peer_scheme)?;
     Some((Step::UpdatePeerUrl(pending.name.clone(), pending.peer_scheme), Reason::TlsTransition))
 }
 
 pub(super) fn rule(state: &ObservedState, etcd: &EtcdState) -> Decision {
-    let others = || voters(state, etcd).filter(|(it, _)| it.peer_scheme != state.desired.peer_scheme);
+    let others =
+        || voters(state, etcd).filter(|(it, _)| it.peer_scheme != state.desired.peer_scheme);
     let follower = others().find(|(_, entry)| !etcd.leads(entry.id));
     let (next, _) = follower.or_else(|| others().next())?;
     let runs = |it: &Member| {

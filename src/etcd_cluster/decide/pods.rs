@@ -108,7 +108,8 @@ pub(super) fn is_inactive_and_stale(state: &ObservedState, member: &Member) -> b
 
 fn is_voter(state: &ObservedState, member: &Member) -> bool {
     let listed = |etcd: &EtcdState| etcd.entry(&member.name).is_some_and(|it| !it.is_learner);
-    let is_bootstrapping = state.bootstrap.cluster_id.is_none() && !state.bootstrap.members.is_empty();
+    let is_bootstrapping =
+        state.bootstrap.cluster_id.is_none() && !state.bootstrap.members.is_empty();
     !is_bootstrapping && state.etcd.known().is_none_or(listed)
 }
 

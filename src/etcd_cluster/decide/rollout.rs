@@ -59,7 +59,8 @@ pub(super) fn rollback(state: &ObservedState, etcd: &EtcdState) -> Decision {
 
 /// The same, also where no quorum answers.
 pub(super) fn roll_back(state: &ObservedState, etcd: Option<&EtcdState>) -> Decision {
-    let mut failing = state.remaining().filter(|it| it.failing && caused_by_update(state, etcd, it));
+    let mut failing =
+        state.remaining().filter(|it| it.failing && caused_by_update(state, etcd, it));
     let failing = failing.next().filter(|_| state.desired.rollback == Rollback::Available)?;
     Some((Step::RollBack(failing.name.clone()), Reason::UpdateFailed))
 }

@@ -107,7 +107,8 @@ fn a_change_that_nobody_starts_with_is_taken_back_also_where_data_differs() {
     for entry in &mut etcd.members {
         entry.data_hash = Some(1);
     }
-    etcd.members[1] = ListedMember { healthy: Reading::Known(false), data_hash: None, ..entry(2, "b") };
+    etcd.members[1] =
+        ListedMember { healthy: Reading::Known(false), data_hash: None, ..entry(2, "b") };
     state.desired.rollback = Rollback::Available;
     state.members[0].template = TemplateState::Outdated;
     state.members[2].template = TemplateState::Outdated;
@@ -135,7 +136,8 @@ fn one_of_few_that_rewrites_its_file_is_no_loss() {
         state.desired.replicas = count;
         let turns = vec![name("a")];
         state.defragmentation.in_progress = occasion.map(|_| name("a"));
-        state.defragmentation.run = occasion.map(|occasion| DefragRun { trigger: occasion, completed: turns });
+        state.defragmentation.run =
+            occasion.map(|occasion| DefragRun { trigger: occasion, completed: turns });
         decide(&state).reason
     };
     assert_eq!(reason(1, Some(DefragTrigger::Schedule)), Reason::Defragmenting);

@@ -68,7 +68,7 @@ impl Reconciler<'_> {
     /// A page for the diary, if one is kept.
     pub(super) fn trace(&self, asked: bool, seen: &ObservedState, plan: &Plan) {
         let cluster = self.blueprint.name;
-        let page = json!({ "cluster": cluster, "asked": asked, "seen": seen, "plan": plan });
+        let page = json!({ "cluster": cluster, "live": asked, "state": seen, "plan": plan });
         fault_injection::trace(&page);
     }
 

@@ -14,7 +14,7 @@ use crate::api::etcd_cluster::validated::{Compaction, EtcdCluster};
 use crate::api::etcd_version::Minor;
 use crate::api::field::Field;
 use crate::etcd_cluster::heartbeat::{self, HeartbeatProfile};
-use crate::etcd_cluster::observe::objects::{ClusterObjects, name_of, is_remaining};
+use crate::etcd_cluster::observe::objects::{ClusterObjects, is_remaining, name_of};
 
 const MEBI: u64 = 1 << 20;
 /// A smaller volume has no space for as many WAL files as etcd keeps by default.

@@ -151,7 +151,14 @@ impl StateInputs<'_> {
     }
 
     fn etcd(&self, council: &QuorumView) -> EtcdState {
-        let QuorumView { queried_member: _, cluster_id: cluster, leader, members: list, alarms, revision: _ } = council;
+        let QuorumView {
+            queried_member: _,
+            cluster_id: cluster,
+            leader,
+            members: list,
+            alarms,
+            revision: _,
+        } = council;
         let entry = |it: &crate::api::etcd_types::MemberEntry| {
             // One that is called in another way than it should be is ours all the same.
             let by = |scheme, name: &MemberName| {
@@ -187,7 +194,9 @@ impl StateInputs<'_> {
             quota: self.space(council),
             corrupt: alarms.iter().any(|it| it.alarm_type == Kind::Corrupt.name()),
             downgrade: self.lowering(),
-            raft_log_missing: self.raft_log_requirement().map_or(0, |it| it.missing_entries(self.probe)),
+            raft_log_missing: self
+                .raft_log_requirement()
+                .map_or(0, |it| it.missing_entries(self.probe)),
             auth: self.probe.auth,
         }
     }
@@ -233,7 +242,8 @@ impl StateInputs<'_> {
     pub(crate) fn is_isolated(&self, name: &MemberName) -> bool {
         let voice = self.probe.members.get(name);
         let votes = |it: &MemberProbe| it.status.as_ref().is_some_and(|it| !it.is_learner);
-        self.probe.quorum.known().is_some() && voice.is_some_and(|it| votes(it) && !it.linearizable_read_ok)
+        self.probe.quorum.known().is_some()
+            && voice.is_some_and(|it| votes(it) && !it.linearizable_read_ok)
     }
 
     /// Whether a member answers as it should. An answer under its name from somebody else is none of its.

@@ -141,8 +141,9 @@ fn needs_user(input: &StatusInput<'_>) -> bool {
     // again for a moment, which is no recovery.
     let attempts = input.inputs.blueprint.spec.repair.recreate_attempts;
     let pod = |member: &Member| input.inputs.objects.pod(&member.name);
-    let fails =
-        |member: &Member| member.failing || pod(member).is_some_and(|pod| restarts(pod) >= attempts);
+    let fails = |member: &Member| {
+        member.failing || pod(member).is_some_and(|pod| restarts(pod) >= attempts)
+    };
     let is_unreachable = |member: &Member| input.inputs.probe.status(&member.name).is_none();
     let is_lost = because == Reason::QuorumLost
         && input.state.remaining().any(|it| is_unreachable(it) && fails(it));

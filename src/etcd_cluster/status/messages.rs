@@ -225,7 +225,8 @@ fn duration(time: Duration) -> String {
 }
 
 fn previous_cluster(input: &StatusInput<'_>) -> String {
-    let names: Vec<String> = input.state.previous_cluster_objects.iter().map(ToString::to_string).collect();
+    let names: Vec<String> =
+        input.state.previous_cluster_objects.iter().map(ToString::to_string).collect();
     let (cluster, namespace) = (input.inputs.blueprint.name, input.inputs.blueprint.namespace);
     format!(
         "Waiting for {} members of a previous cluster {cluster} to terminate: {}. If that cluster was deleted with deletionPolicy Disconnect, \

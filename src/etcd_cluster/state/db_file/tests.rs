@@ -113,7 +113,11 @@ fn with_a_schedule_files_are_looked_at_then_and_not_before() {
     assert_eq!(due("2026-11-16T13:00:00Z"), None);
     assert_eq!(due("2026-11-16T12:00:00Z"), Some(DefragTrigger::Schedule));
     assert_eq!(due("2026-11-15T07:00:00Z"), Some(DefragTrigger::Schedule), "it was missed");
-    assert_eq!(seen(asked(), json!({}), [(90, 10); 3], false).defragmentation.due, None, "it was just set");
+    assert_eq!(
+        seen(asked(), json!({}), [(90, 10); 3], false).defragmentation.due,
+        None,
+        "it was just set"
+    );
     // Without a threshold a tenth of the file is enough.
     let plain = json!({"defragment": {"schedule": "@hourly"}});
     assert_eq!(
@@ -139,7 +143,10 @@ fn where_free_space_fills_a_file_no_history_is_given_up() {
     let seen = seen(json!({}), json!({}), [(100, 70), (97, 70), (75, 70)], true);
     assert_eq!(etcd(&seen).quota, Quota::Exceeded);
     assert_eq!(worth(&seen), [true, true, false], "more than a twentieth of the quota");
-    assert_eq!((seen.defragmentation.due, seen.defragmentation.compact_to), (Some(DefragTrigger::NoSpace), None));
+    assert_eq!(
+        (seen.defragmentation.due, seen.defragmentation.compact_to),
+        (Some(DefragTrigger::NoSpace), None)
+    );
 }
 
 #[test]
@@ -149,9 +156,16 @@ fn where_what_is_in_use_fills_a_file_history_is_given_up_once() {
     assert_eq!(none.defragmentation.compact_to, Some(Revision(5000)));
     let by_count =
         json!({"options": {"autoCompaction": {"mode": "Revision", "retentionRevisions": 3000}}});
-    assert_eq!(seen(by_count, json!({}), full, true).defragmentation.compact_to, Some(Revision(2000)));
+    assert_eq!(
+        seen(by_count, json!({}), full, true).defragmentation.compact_to,
+        Some(Revision(2000))
+    );
     let by_age = json!({"options": {"autoCompaction": {"retentionSeconds": 86400}}});
-    assert_eq!(seen(by_age, json!({}), full, true).defragmentation.compact_to, None, "it was asked for");
+    assert_eq!(
+        seen(by_age, json!({}), full, true).defragmentation.compact_to,
+        None,
+        "it was asked for"
+    );
     let done = json!({"compactedRevision": 5000});
     let after = seen(json!({}), done, full, true);
     assert_eq!(
@@ -160,7 +174,11 @@ fn where_what_is_in_use_fills_a_file_history_is_given_up_once() {
         "there is nothing to be done"
     );
     let round = json!({"trigger": "NoSpace", "startTime": NOW, "compactedRevision": 3000});
-    assert_eq!(seen(json!({}), round, full, true).defragmentation.compact_to, None, "once in a round");
+    assert_eq!(
+        seen(json!({}), round, full, true).defragmentation.compact_to,
+        None,
+        "once in a round"
+    );
 }
 
 #[test]
