@@ -233,7 +233,7 @@ fn leader_tasks(
     let Etcd { agent_image, lifetimes } = etcd.clone();
     let control = EtcdClusterController {
         client: shared.client.clone(),
-        mandate: shared.mandate.clone(),
+        leader_guard: shared.mandate.clone(),
         namespace: match scope {
             Scope::Cluster(_) => None,
             Scope::Namespace(name) => Some(name.clone()),

@@ -19,12 +19,12 @@ pub(crate) fn crash_point(action: &str, moment: &str) {
 
 /// Writes a page into the trace, if one is kept.
 #[cfg(debug_assertions)]
-pub(crate) fn trace(record: &impl Serialize) {
+pub(crate) fn trace<T: Serialize>(record: impl FnOnce() -> T) {
     use std::io::Write;
 
     let Some(dir) = dir() else { return };
     let trace = std::fs::OpenOptions::new().append(true).open(dir.join("trace"));
-    if let (Ok(mut trace), Ok(mut line)) = (trace, serde_json::to_vec(record)) {
+    if let (Ok(mut trace), Ok(mut line)) = (trace, serde_json::to_vec(&record())) {
         line.push(b'\n');
         // A trace that ends early is found too short by whoever reads it.
         drop(trace.write_all(&line));
@@ -42,4 +42,4 @@ pub(crate) const fn crash_point(_: &str, _: &str) {}
 
 /// Nobody keeps a trace in a release.
 #[cfg(not(debug_assertions))]
-pub(crate) const fn trace(_: &impl Serialize) {}
+pub(crate) fn trace<T: Serialize>(_: impl FnOnce() -> T) {}

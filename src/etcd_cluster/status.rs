@@ -140,7 +140,7 @@ pub(crate) fn cluster_status(input: &StatusInput<'_>) -> EtcdClusterStatus {
 
 /// Why the next step is taken, and which versions follow.
 fn plan_reason(input: &StatusInput<'_>) -> String {
-    let summary = messages::reason_summary(input.plan.reason);
+    let summary = input.plan.reason.summary();
     let next = messages::rollout::next_versions(input)
         .filter(|_| input.state.bootstrap.cluster_id.is_some());
     next.map_or_else(|| summary.to_owned(), |it| format!("{summary}; {it}"))
@@ -280,13 +280,6 @@ fn round_bytes(bytes: i64) -> i64 {
 fn round_lag(furthest: u64, applied: u64) -> i64 {
     let behind = furthest.saturating_sub(applied);
     if behind < 1000 { 0 } else { i64::try_from(behind.next_power_of_two()).unwrap_or(i64::MAX) }
-}
-
-impl Reason {
-    /// Whether the observed state matches the spec.
-    pub(crate) const fn is_in_sync(self) -> bool {
-        matches!(self, Self::Healthy | Self::Hibernated)
-    }
 }
 
 #[cfg(test)]

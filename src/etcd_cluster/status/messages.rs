@@ -33,48 +33,6 @@ pub(crate) fn truncate(text: &str) -> String {
     text.chars().take(MAX_MESSAGE.saturating_sub(3)).chain("...".chars()).collect()
 }
 
-/// A reason in a few words, for `status.plan`.
-pub(super) const fn reason_summary(because: Reason) -> &'static str {
-    match because {
-        Reason::Paused => "Reconciliation is paused",
-        Reason::CreatingMembers => "Creating the initial members",
-        Reason::Bootstrapping => "Waiting for a quorum of the initial members",
-        Reason::BootstrapFailed => "Bootstrap failed; recreating the initial members",
-        Reason::RetainedVolumesExist => "PVCs of a previous cluster with this name exist",
-        Reason::PreviousClusterTerminating => {
-            "Waiting for a previous cluster with this name to terminate"
-        }
-        Reason::Hibernated => "Cluster is hibernated",
-        Reason::QuorumLost => "No quorum of voters is reachable",
-        Reason::ClusterIdMismatch => "Cluster ID mismatch",
-        Reason::UnknownMember => "etcd reports unknown members",
-        Reason::RemovingMember => "Removing a member",
-        Reason::RemovalBlocked => "Member removal blocked: quorum would be lost",
-        Reason::AddingMember => "Adding a member",
-        Reason::LearnerFailed => "Learner failed to start or catch up",
-        Reason::ReplacingMember => "Replacing a failed member",
-        Reason::ReplacementBlocked => "Member replacement blocked: quorum would be lost",
-        Reason::RollingUpdate => "Rolling update in progress",
-        Reason::RollingUpdateBlocked => "Rolling update blocked",
-        Reason::UpdateFailed => "Update failed on the first member; rolling back",
-        Reason::RolledBack => "Update rolled back",
-        Reason::TlsTransition => "TLS transition in progress",
-        Reason::ConfiguringAuth => "Configuring etcd authentication",
-        Reason::RootPasswordMissing => "Root password is missing",
-        Reason::PreparingVersionChange => "Preparing the version change",
-        Reason::NoUpgradePath => "No upgrade path to spec.version",
-        Reason::ScalingUp => "Scaling up",
-        Reason::ScalingDown => "Scaling down",
-        Reason::Defragmenting => "Defragmenting members one at a time",
-        Reason::NoSpace => "NOSPACE alarm: reclaiming space",
-        Reason::NoSpaceUnresolved => "NOSPACE alarm: no space can be reclaimed",
-        Reason::CorruptMember => "CORRUPT alarm: replacing corrupt members",
-        Reason::CorruptionUnresolved => "CORRUPT alarm: no majority of members has the same data",
-        Reason::MemberUnhealthy => "Waiting for an unhealthy voter to recover",
-        Reason::Healthy => "Observed state matches the spec",
-    }
-}
-
 /// The message of the cluster: its state, then pods that cannot run, then the last error.
 pub(crate) fn message(input: &StatusInput<'_>) -> String {
     let mut sentences = vec![state_message(input)];
