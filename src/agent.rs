@@ -6,9 +6,9 @@
 //!   this binary
 //! ```
 //!
-//! The official image of etcd has no shell and is used unchanged, so the agent comes with the pod; and
-//! the arguments of a pod never change, so how a member starts is decided here, at every start of its
-//! container.
+//! The official image of etcd has no shell and is used unchanged, so an init container installs the
+//! agent. The arguments of a pod are immutable, so the agent decides at every start of the container how
+//! the member starts.
 
 mod data_dir;
 mod decide;

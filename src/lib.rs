@@ -3,18 +3,18 @@
 //! ```text
 //!   cli --> settings --> app --+--> telemetry     logs, metrics, probes
 //!   (flags)  (checked)  (wires) +--> webhook       admission and conversion requests
-//!                               +--> certificates  serving certificate and CA bundles of the webhooks
-//!                               +--> leadership    leader election
-//!                               +--> grants        the operator's RoleBinding in each namespace
+//!                               +--> webhook_certs serving certificate and CA bundles of the webhooks
+//!                               +--> leader_election    Lease, terms of this replica
+//!                               +--> namespace_access   the operator's RoleBinding in each namespace
 //!                               +--> storage_migration  stored objects to the current version
 //!                               +--> etcd_cluster  the EtcdCluster controller
-//!                               +--> manifests     what an administrator installs
-//!                               +--> agent         what runs in a member's pod before etcd
+//!                               +--> manifests     install manifests and RBAC
+//!                               +--> agent         starts etcd in the pod of a member
 //!   api: types, validation, conversion     clients: API server and etcd     pki: certificates
 //! ```
 //!
 //! `api` imports nothing else of this crate, `clients` imports no controller, a controller never
-//! imports another controller, and only `app` wires them. `tests/house_rules.rs` checks the imports.
+//! imports another controller, and only `app` wires them. `tests/architecture.rs` checks the imports.
 
 pub mod agent;
 pub mod api;
@@ -22,9 +22,9 @@ pub mod app;
 pub mod cli;
 mod clients;
 pub mod etcd_cluster;
-mod grants;
 pub mod leader_election;
 pub mod manifests;
+mod namespace_access;
 mod pki;
 mod settings;
 mod storage_migration;

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_member_with_a_wal_starts_in_every_mode() {
+    fn member_with_a_wal_starts_in_every_mode() {
         for start_mode in StartMode::ALL {
             for started_before in [true, false] {
                 assert_eq!(
@@ -107,8 +107,8 @@ mod tests {
             StartDecision::Start("existing")
         );
         for start_mode in [StartMode::Bootstrap, StartMode::Join] {
-            let emptied = decide(start_mode, DataDir::Empty, true);
-            assert_eq!(emptied, StartDecision::Refuse(DataMissing::DuringThisPod), "{start_mode}");
+            let decision = decide(start_mode, DataDir::Empty, true);
+            assert_eq!(decision, StartDecision::Refuse(DataMissing::DuringThisPod), "{start_mode}");
         }
         for (data_dir, started_before) in
             [(DataDir::Empty, true), (DataDir::Empty, false), (DataDir::Initializing, true)]
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_start_without_a_wal_is_retried() {
+    fn start_without_a_wal_is_retried() {
         assert_eq!(
             decide(StartMode::Bootstrap, DataDir::Initializing, true),
             StartDecision::Start("new")
@@ -133,11 +133,11 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_has_the_cause_and_the_next_step() {
+    fn refusal_has_the_cause_and_the_next_step() {
         for missing in [DataMissing::BeforeThisPod, DataMissing::DuringThisPod] {
-            let words = missing.to_string();
-            assert!(words.contains("refused to start etcd") && words.contains("The operator"));
-            assert!(words.len() < 1024, "a termination message has an end");
+            let message = missing.to_string();
+            assert!(message.contains("refused to start etcd") && message.contains("The operator"));
+            assert!(message.len() < 1024, "termination messages are limited");
         }
     }
 }

@@ -14,7 +14,7 @@ const TERMINATION_LOG: &str = "/dev/termination-log";
 
 /// Runs the agent command.
 pub(super) fn run(command: AgentCommand) -> ExitCode {
-    let (done, code) = match command {
+    let (error, code) = match command {
         AgentCommand::Install { to } => match agent::install(&to) {
             Ok(_) => return ExitCode::SUCCESS,
             Err(error) => (anyhow::Error::new(error), FAILED),
@@ -30,9 +30,9 @@ pub(super) fn run(command: AgentCommand) -> ExitCode {
             }
         }
     };
-    let words = format!("quorate: {done:#}\n");
-    print::stderr(&words);
-    // Nobody can be start_mode if this fails, too; the log has it.
-    drop(fs::write(TERMINATION_LOG, &words));
+    let message = format!("quorate: {error:#}\n");
+    print::stderr(&message);
+    // If this fails, the container log still has the message.
+    drop(fs::write(TERMINATION_LOG, &message));
     ExitCode::from(code)
 }
