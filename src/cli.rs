@@ -1,7 +1,7 @@
 //! Flags and subcommands of `quorate`: clap types and `--help` texts.
 //!
-//! The values of `run` stay strings here so that `settings` can report every invalid one at once; clap
-//! would stop at the first.
+//! The values of `run` stay strings here so that `settings` can report every invalid one at once;
+//! clap would stop at the first.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use clap_complete::Shell;
 use crate::api::names;
 use crate::api::start_mode::StartMode;
 
-/// Kubernetes operator for etcd and the applications that use it
+/// A Kubernetes operator for etcd and the applications on it.
 #[derive(Debug, Parser)]
 #[command(name = "quorate", version, about, arg_required_else_help = true)]
 pub struct Cli {
@@ -30,7 +30,8 @@ pub enum Command {
     /// account of the pod. Several replicas may run; the holder of the Lease leads. A second signal
     /// exits immediately.
     Run(Box<RunArgs>),
-    /// Print the custom resource definitions of this release as YAML, or compare a cluster with them
+    /// Print the custom resource definitions of this release as YAML, or compare a cluster with
+    /// them
     ///
     /// Before an upgrade, run: quorate crds --check
     Crds(CrdsArgs),
@@ -69,7 +70,8 @@ pub struct RunArgs {
     /// Address of the probe and metrics server (plain HTTP): an IP address and a port.
     #[arg(long, value_name = "ADDRESS", env = "QUORATE_LISTEN", default_value = "0.0.0.0:8080")]
     pub listen: String,
-    /// Address of the webhook server (HTTPS): an IP address and a port, or none to disable it.
+    /// Address of the webhook server (HTTPS): an IP address and a port, or none to disable
+    /// the server.
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -113,12 +115,12 @@ pub struct RunArgs {
         default_value = "8s"
     )]
     pub webhook_drain_timeout: String,
-    /// Watch a single namespace; disables the webhook server and the management of CRDs [default: all
-    /// namespaces].
+    /// Watch a single namespace; disables the webhook server and the management of CRDs [default:
+    /// all namespaces].
     #[arg(long, value_name = "NAME", env = "QUORATE_WATCH_NAMESPACE")]
     pub watch_namespace: Option<String>,
-    /// Role binding of the operator in each namespace with its objects: auto (created and deleted by
-    /// the operator) or manual (created by an administrator).
+    /// Role binding of the operator in each namespace with its objects: auto (created and deleted
+    /// by the operator) or manual (created by an administrator).
     #[arg(long, value_name = "MODE", env = "QUORATE_NAMESPACE_ACCESS", default_value = "auto")]
     pub namespace_access: String,
     /// Storage version migration: operator, kubernetes (storagemigration.k8s.io API) or off.
@@ -153,15 +155,15 @@ pub struct RunArgs {
         default_value = "2160h"
     )]
     pub etcd_leaf_lifetime: String,
-    /// Duration both CAs are trusted before a new CA issues certificates, and again before the old CA
-    /// is removed from the trust bundles.
+    /// Duration both CAs are trusted before a new CA issues certificates, and again before the old
+    /// CA is removed from the trust bundles.
     #[arg(long, value_name = "DURATION", env = "QUORATE_ETCD_CA_OVERLAP", default_value = "72h")]
     pub etcd_ca_overlap: String,
     /// Name of the leader election Lease.
     #[arg(long, value_name = "NAME", env = "QUORATE_LEASE_NAME", default_value = names::LEASE)]
     pub lease_name: String,
-    /// Namespace of the Lease and of the operator's other own objects [default: the namespace of the
-    /// pod].
+    /// Namespace of the Lease and of the operator's other own objects [default: the namespace of
+    /// the pod].
     #[arg(long, value_name = "NAME", env = "QUORATE_LEASE_NAMESPACE")]
     pub lease_namespace: Option<String>,
     /// Holder identity in the Lease, unique per process [default: the pod name or host name with a
@@ -171,15 +173,16 @@ pub struct RunArgs {
     /// Duration non-leader candidates wait before acquiring the Lease; whole seconds.
     #[arg(long, value_name = "DURATION", env = "QUORATE_LEASE_DURATION", default_value = "15s")]
     pub lease_duration: String,
-    /// Duration the leader retries renewing the Lease before it stops leading; at most four fifths of
-    /// the lease duration.
+    /// Duration the leader retries renewing the Lease before giving up leadership; at most four
+    /// fifths of the lease duration.
     #[arg(long, value_name = "DURATION", env = "QUORATE_RENEW_DEADLINE", default_value = "10s")]
     pub renew_deadline: String,
-    /// Duration between two attempts to acquire or renew the Lease; at most half of the renew deadline.
+    /// Duration between two attempts to acquire or renew the Lease; at most half of the renew
+    /// deadline.
     #[arg(long, value_name = "DURATION", env = "QUORATE_RETRY_PERIOD", default_value = "2s")]
     pub retry_period: String,
-    /// Maximum duration of a graceful shutdown; at least one and a half times the renew deadline plus
-    /// two seconds, and at least the webhook drain timeout plus five seconds.
+    /// Maximum duration of a graceful shutdown; at least one and a half times the renew deadline
+    /// plus two seconds, and at least the webhook drain timeout plus five seconds.
     #[arg(long, value_name = "DURATION", env = "QUORATE_SHUTDOWN_GRACE", default_value = "20s")]
     pub shutdown_grace: String,
 }
@@ -216,8 +219,8 @@ pub struct CrdsArgs {
     /// Write one file per CRD into this directory instead of stdout.
     #[arg(long, value_name = "DIR")]
     pub write: Option<PathBuf>,
-    /// Compare the CRDs of the current cluster with this release; exit code 1 if an upgrade would make
-    /// stored objects unreadable.
+    /// Compare the CRDs of the current cluster with this release; exit code 1 if an upgrade would
+    /// make stored objects unreadable.
     #[arg(long, conflicts_with = "write")]
     pub check: bool,
     /// Namespace of the operator and of its conversion webhook Service.
@@ -259,8 +262,8 @@ pub struct ManifestsArgs {
     /// Namespace to install into.
     #[arg(long, value_name = "NAME", default_value = names::NAMESPACE, value_parser = namespace)]
     pub namespace: String,
-    /// Omit the Namespace object: an existing namespace is neither labelled on apply nor deleted with
-    /// the installation.
+    /// Omit the Namespace object: an existing namespace is neither labelled on apply nor deleted
+    /// with the installation.
     #[arg(long)]
     pub no_namespace: bool,
     /// Omit the custom resource definitions; on delete, this keeps them and all their objects.
@@ -292,8 +295,8 @@ pub enum Output {
 }
 
 /// What a namespace name must be.
-pub(crate) const NAMESPACE_RULE: &str = "must be a lowercase RFC 1123 label: at most 63 alphanumeric \
-     characters or '-', starting and ending with an alphanumeric character";
+pub(crate) const NAMESPACE_RULE: &str = "must be a lowercase RFC 1123 label: at most 63 \
+     alphanumeric characters or '-', starting and ending with an alphanumeric character";
 
 fn namespace(text: &str) -> Result<String, String> {
     if names::is_dns_label(text) {

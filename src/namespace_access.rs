@@ -4,7 +4,7 @@
 //! manual an administrator creates it, and objects without access get a condition.
 //!
 //! ```text
-//!   watch (clients::watch) --ObservedState--> decide, conditions --> act (clients::rbac) --> report
+//!   watch (clients::watch) --ObservedState--> decide, conditions --> act (clients::rbac), report
 //! ```
 //!
 //! Guarantees: only bindings with the operator's label and role are written; a binding is deleted

@@ -1,8 +1,9 @@
 //! Decides how a member starts.
 //!
-//! etcd reads its flags only when it finds no WAL. `--initial-cluster-state=new` on an emptied volume
-//! then bootstraps a second cluster with the same IDs, or brings back a voter without its data, and
-//! acknowledged writes are lost. So only a member that has never started may bootstrap or join. Pure.
+//! etcd reads its flags only when it finds no WAL. `--initial-cluster-state=new` on an emptied
+//! volume then bootstraps a second cluster with the same IDs, or brings back a voter without its
+//! data, and acknowledged writes are lost. So only a member that has never started may bootstrap or
+//! join. Pure.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use crate::api::start_mode::StartMode;
@@ -32,16 +33,16 @@ pub(super) enum StartDecision {
 pub(super) enum DataMissing {
     /// The data of a member that ran before this pod.
     #[error(
-        "refused to start etcd: this member has run before, and its volume is empty. Starting it could \
-         bootstrap a second cluster or lose acknowledged writes. The operator replaces the member if \
-         the remaining voters have quorum; otherwise restore its volume"
+        "refused to start etcd: this member has run before, and its volume is empty. Starting etcd \
+         could bootstrap a second cluster or lose acknowledged writes. The operator replaces the \
+         member if the remaining voters have quorum; otherwise restore the volume"
     )]
     BeforeThisPod,
     /// The data, deleted while this pod was running.
     #[error(
-        "refused to start etcd: it has run in this pod, and its data was deleted since. Starting it \
-         could bootstrap a second cluster or lose acknowledged writes. The operator replaces the \
-         member if the remaining voters have quorum; otherwise restore its data"
+        "refused to start etcd: etcd has run in this pod, and its data was deleted since. Starting \
+         etcd could bootstrap a second cluster or lose acknowledged writes. The operator replaces \
+         the member if the remaining voters have quorum; otherwise restore the data"
     )]
     DuringThisPod,
 }

@@ -33,7 +33,7 @@ pub enum StartError {
     #[error(transparent)]
     Refused(Refused),
     /// The data directory cannot be inspected, or the start cannot be recorded.
-    #[error("failed to inspect the data directory before starting etcd")]
+    #[error("failed to inspect the data directory before etcd starts")]
     Unknown(#[source] DataDirError),
     /// etcd could not be executed.
     #[error("failed to start {program}")]

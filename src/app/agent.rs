@@ -1,5 +1,5 @@
-//! The agent in a member's pod: replaces itself with etcd, or exits with a code and a message, which
-//! is also written to the termination log.
+//! The agent in a member's pod: replaces itself with etcd, or exits with a code and a message,
+//! which is also written to the termination log.
 
 use std::fs;
 use std::process::ExitCode;
@@ -22,7 +22,8 @@ pub(super) fn run(command: AgentCommand) -> ExitCode {
         AgentCommand::Start { start_mode, data, pod, command } => {
             match agent::start(Start { start_mode, data, pod, command }) {
                 Ok(never) => match never {},
-                // The operator distinguishes a refused start from a failed one by this exit code alone.
+                // The operator distinguishes a refused start from a failed one by this exit code
+                // alone.
                 Err(error @ StartError::Refused(_)) => {
                     (anyhow::Error::new(error), EXIT_DATA_MISSING)
                 }

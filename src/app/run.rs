@@ -99,7 +99,8 @@ async fn run_until_signal(
     tokio::select! {
         ended = time::timeout(grace, operator.shutdown()) => {
             if ended.is_err() {
-                tracing::warn!(grace_seconds = grace.as_secs_f64(), "shutdown grace period exceeded");
+                let grace_seconds = grace.as_secs_f64();
+                tracing::warn!(grace_seconds, "shutdown grace period exceeded");
             }
             tracing::info!("stopped");
             Ok(ExitCode::SUCCESS)

@@ -1,8 +1,8 @@
 //! Everything that runs until shutdown, started and stopped in order.
 //!
-//! Order of shutdown: readiness off, leader tasks, Lease, while the webhook server still answers API
-//! servers that have not noticed; the probe server last, so that a replica which still releases its
-//! Lease is not killed by its liveness probe.
+//! Order of shutdown: readiness off, leader tasks, Lease, while the webhook server still answers
+//! API servers that have not noticed; the probe server last, so that a replica which still releases
+//! its Lease is not killed by its liveness probe.
 
 use anyhow::{Context, Result, anyhow};
 use futures::FutureExt;
@@ -101,7 +101,8 @@ impl Runtime {
         })
     }
 
-    /// Completes when a task exits unexpectedly: the process must not go on with a part of its tasks.
+    /// Completes when a task exits unexpectedly: the process must not go on with a part of its
+    /// tasks.
     pub(super) async fn wait_for_failure(&mut self) -> anyhow::Error {
         let webhook_server = async {
             match &mut self.webhook_server {
@@ -252,8 +253,8 @@ fn leader_tasks(
 }
 
 /// The controllers of our kinds, run only while this release knows all stored versions of them. An
-/// operator for one namespace has no permission to read CRDs: the installation that owns the CRDs has
-/// its own guard.
+/// operator for one namespace has no permission to read CRDs: the installation that owns the CRDs
+/// has its own guard.
 fn controllers(
     shared: &Shared,
     scope: &Scope,

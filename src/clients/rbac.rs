@@ -70,7 +70,7 @@ pub(crate) enum RbacError {
         source: Box<kube::Error>,
     },
     /// No response before the timeout.
-    #[error("failed to {operation}: no response within {}ms", REQUEST_TIMEOUT.as_millis())]
+    #[error("failed to {operation}: no answer within {}ms", REQUEST_TIMEOUT.as_millis())]
     TimedOut { operation: RbacOperation },
     /// The write was not sent or not awaited, because this replica no longer leads.
     #[error("failed to {operation}")]
@@ -145,8 +145,8 @@ impl RbacClient {
         relisting_watch(Api::all_with(self.client.clone(), &resource(kind)), Config::default())
     }
 
-    /// Watches the bindings with the name of the operator's binding. The permission is restricted to
-    /// that name, so the field selector must have it.
+    /// Watches the bindings with the name of the operator's binding. The permission is restricted
+    /// to that name, so the field selector must have it.
     pub(crate) fn watch_bindings(&self) -> WatchStream<RoleBinding> {
         let named =
             Config::default().fields(&format!("metadata.name={}", names::NAMESPACE_ROLE_BINDING));

@@ -23,7 +23,7 @@ pub(crate) enum WatchError {
     #[error("failed to watch")]
     Watch(#[source] Box<watcher::Error>),
     /// The list made no progress before the timeout.
-    #[error("failed to list: no response within {} seconds", LIST_TIMEOUT.as_secs())]
+    #[error("failed to list: no answer within {} seconds", LIST_TIMEOUT.as_secs())]
     TimedOut,
     /// The stream ended, which a watcher never does.
     #[error("failed to watch: the stream has ended")]
@@ -92,8 +92,8 @@ struct RelistingWatch<K> {
     events: Option<BoxStream<'static, watcher::Result<Event<K>>>>,
     /// Whether the list is incomplete.
     listing: bool,
-    /// Never reset explicitly: each list starts with an event, and a list that always fails would be
-    /// requested every second. The backoff resets itself after two minutes without failure.
+    /// Never reset explicitly: each list starts with an event, and a list that always fails would
+    /// be requested every second. The backoff resets itself after two minutes without failure.
     backoff: DefaultBackoff,
     delay: Option<Duration>,
 }

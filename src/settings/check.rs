@@ -19,8 +19,8 @@ use crate::telemetry::{LogFilter, LogFormat, SHUTDOWN_GRACE};
 const DRAIN_CLOSE_GRACE: Duration = Duration::from_secs(5);
 const OMIT_HINT: &str = "omit the flag for the default";
 
-/// Checks all settings before it returns. `cluster` is the client of the API server, or the error of
-/// its configuration.
+/// Checks all settings before it returns. `cluster` is the client of the API server, or the error
+/// of its configuration.
 pub(crate) fn check<Cluster>(
     args: &RunArgs,
     environment: &Environment,
@@ -144,7 +144,7 @@ impl Checker {
     }
 
     /// An identity of the process, not of the pod: a restarted container must not hold the Lease of
-    /// its predecessor, whose last requests may still be in flight.
+    /// its predecessor: the last requests of that process may still be in flight.
     fn identity(&mut self, flag: Option<&str>, environment: &Environment) -> Option<String> {
         let host = environment.pod_name.as_deref().or(environment.host_name.as_deref());
         let host = host.unwrap_or(names::OPERATOR);
@@ -215,8 +215,8 @@ impl Checker {
                 args.renew_deadline,
                 SHUTDOWN_GRACE.as_secs(),
             );
-            let hint = "raise it together with terminationGracePeriodSeconds of the pod, or lower \
-                        --renew-deadline";
+            let hint = "raise --shutdown-grace and terminationGracePeriodSeconds of the pod, or \
+                        lower --renew-deadline";
             self.add("--shutdown-grace", &args.shutdown_grace, &expected, hint);
         }
         let drained = parse_duration(&args.webhook_drain_timeout);
@@ -227,7 +227,7 @@ impl Checker {
                 "--shutdown-grace",
                 &args.shutdown_grace,
                 &expected,
-                "raise it, or lower --webhook-drain-timeout",
+                "raise --shutdown-grace, or lower --webhook-drain-timeout",
             );
         }
         Some(grace)

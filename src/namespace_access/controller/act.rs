@@ -50,8 +50,8 @@ impl Reconciler {
         Ok(Outcome::Done)
     }
 
-    /// If an object is created between the list and the deletion, its watch event causes the binding
-    /// to be created again.
+    /// If an object is created between the list and the deletion, its watch event causes the
+    /// binding to be created again.
     async fn delete(&mut self, namespace: &str, target: &Target) -> Result<Outcome, RbacError> {
         for kind in kinds::ALL {
             if self.rbac.has_any(kind, namespace).await? {

@@ -11,8 +11,8 @@ use crate::settings::Etcd;
 const CA: &str = "--etcd-ca-lifetime";
 const LEAF: &str = "--etcd-leaf-lifetime";
 const OVERLAP: &str = "--etcd-ca-overlap";
-/// The kubelet takes up to two minutes to update a renewed certificate in a pod, within the last third
-/// of its lifetime.
+/// The kubelet takes up to two minutes to update a renewed certificate in a pod, within the last
+/// third of its lifetime.
 const MIN_LEAF_LIFETIME: Duration = Duration::from_mins(10);
 
 impl Checker {
@@ -27,14 +27,20 @@ impl Checker {
         let ca = self.lifetime(CA, &args.etcd_ca_lifetime);
         let leaf = self.lifetime(LEAF, &args.etcd_leaf_lifetime);
         if leaf.is_some_and(|leaf| leaf < MIN_LEAF_LIFETIME) {
-            let expected = "must be at least 10m: the kubelet updates a mounted certificate within two minutes";
+            let expected =
+                "must be at least 10m: the kubelet updates mounted certificates within two minutes";
             self.add(LEAF, &args.etcd_leaf_lifetime, expected, OMIT_HINT);
         }
         if let (Some(ca), Some(leaf)) = (ca, leaf)
             && ca < leaf
         {
             let expected = format!("must be at least {LEAF} {}", args.etcd_leaf_lifetime);
-            self.add(CA, &args.etcd_ca_lifetime, &expected, "raise it, or omit both flags");
+            self.add(
+                CA,
+                &args.etcd_ca_lifetime,
+                &expected,
+                "raise the CA lifetime, or omit both flags",
+            );
         }
         let overlap = self.lifetime(OVERLAP, &args.etcd_ca_overlap);
         // The overlap elapses twice within the last third of the lifetime of a CA.
@@ -46,7 +52,7 @@ impl Checker {
                 OVERLAP,
                 &args.etcd_ca_overlap,
                 &expected,
-                "lower it, or raise the CA lifetime",
+                "lower the overlap, or raise the CA lifetime",
             );
         }
         let lifetimes = Lifetimes { authority: ca?, leaf: leaf?, overlap: overlap? };

@@ -133,7 +133,7 @@ fn identity_from_the_environment_is_validated_like_the_flag() {
 #[test]
 fn error_has_the_flag_the_value_the_expected_values_and_a_hint() {
     let errors = checked(&["--log-format=xml"], &in_a_pod()).unwrap_err().to_string();
-    let expected = "  --log-format: Invalid value: \"xml\": must be json or text; omit the flag for \
-                    the default\n";
+    let expected = "  --log-format: Invalid value: \"xml\": must be json or text; omit the flag \
+                    for the default\n";
     assert!(errors.contains(expected), "{errors}");
 }

@@ -48,7 +48,7 @@ impl Checker {
                 LEAF => &args.webhook_leaf_lifetime,
                 _ => &args.webhook_ca_propagation_delay,
             };
-            self.add(setting, value, &expected, "change it, or omit all three flags");
+            self.add(setting, value, &expected, "omit the three lifetime flags for the defaults");
         }
         valid.then_some(lifetimes)
     }

@@ -1,5 +1,5 @@
-//! A simulated API server for our kinds and bindings: lists, watches, conflicts, preconditions, field
-//! managers and configurable rejections, without a network.
+//! A simulated API server for our kinds and bindings: lists, watches, conflicts, preconditions,
+//! field managers and configurable rejections, without a network.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
