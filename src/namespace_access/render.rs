@@ -1,6 +1,4 @@
-//! What is sent to the API server: the binding, the repair of one, and what an object says.
-//! Comes in: a namespace, a word, the object as it was read. Goes out: objects and patches.
-//! May touch: `api` and k8s-openapi types. Pure.
+//! What is sent to the API server: the binding, its repair, and the conditions of an object. Pure.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::collections::BTreeMap;
@@ -11,15 +9,15 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
 
-use super::complain::{Lack, Says, Word};
+use super::conditions::{AccessCondition, ConditionUpdate, MissingAccess};
 use super::decide::Target;
-use super::seen;
+use super::state;
 use crate::api::condition::{NAMESPACE_NOT_GRANTED, READY, STALLED};
 use crate::api::names;
 
 pub(super) const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 
-/// The binding that grants `namespace` to the operator in the namespace `operator`.
+/// The binding for `namespace`, for an operator that runs in the namespace `operator`.
 pub(crate) fn binding(namespace: &str, operator: &str) -> RoleBinding {
     let labels = [
         (names::NAME_LABEL, names::OPERATOR),
@@ -52,48 +50,48 @@ fn account(operator: &str) -> Subject {
     }
 }
 
-/// Binds the operator's account again, and nobody else. With another uid or version it is refused.
+/// Resets the subjects to the operator's service account. Another UID or version is a conflict.
 pub(crate) fn repair(target: &Target, operator: &str) -> Value {
-    let Target { uid, version } = target;
+    let Target { uid, resource_version } = target;
     json!({
-        "metadata": { "uid": uid, "resourceVersion": version },
+        "metadata": { "uid": uid, "resourceVersion": resource_version },
         "subjects": [account(operator)],
     })
 }
 
-/// What to apply to the status of `object`, so that it says what the word wants; nothing, if it
-/// says so already. What is not in it any more is taken back.
+/// The body to apply to the status of `object`; `None` if the status is up to date. Server-side
+/// apply removes the conditions that the body no longer has.
 pub(crate) fn status(
     object: &DynamicObject,
-    word: &Word,
+    update: &ConditionUpdate,
     operator: &str,
     now: Timestamp,
 ) -> Option<Value> {
-    let marked = seen::is_marked(&object.metadata);
-    let kind = word.which.0;
+    let has_condition = state::has_condition(&object.metadata);
+    let kind = update.kind.0;
     let body = |status: Option<Value>| {
         let mut body = json!({
             "apiVersion": kind.api_version(kind.hub()),
             "kind": kind.name,
-            "metadata": { "name": word.name, "namespace": word.namespace, "uid": word.uid },
+            "metadata": { "name": update.name, "namespace": update.namespace, "uid": update.uid },
         });
         if let (Some(fields), Some(status)) = (body.as_object_mut(), status) {
             fields.insert("status".to_owned(), status);
         }
         body
     };
-    let lack = match word.says {
-        Says::Nothing => return marked.then(|| body(None)),
-        Says::NotGranted(lack) => lack,
+    let missing = match update.condition {
+        AccessCondition::Absent => return has_condition.then(|| body(None)),
+        AccessCondition::NotGranted(missing) => missing,
     };
-    let message = message(lack, &word.namespace, operator);
+    let message = message(missing, &update.namespace, operator);
     let conditions = [(READY, "False"), (STALLED, "True")]
         .map(|(kind, status)| condition(object, kind, status, &message, now));
-    let unchanged = conditions.iter().all(|wanted| standing(object, wanted) == Some(wanted));
-    (!marked || !unchanged).then(|| body(Some(json!({ "conditions": conditions }))))
+    let unchanged = conditions.iter().all(|desired| current(object, desired) == Some(desired));
+    (!has_condition || !unchanged).then(|| body(Some(json!({ "conditions": conditions }))))
 }
 
-/// One condition. It keeps the time since when it is so.
+/// One condition. An unchanged status keeps its `lastTransitionTime`.
 fn condition(
     object: &DynamicObject,
     kind: &str,
@@ -109,37 +107,38 @@ fn condition(
         "reason": NAMESPACE_NOT_GRANTED,
         "message": message,
     });
-    let before = standing(object, &condition).filter(|it| it.get("status") == Some(&json!(status)));
-    let since = before.and_then(|it| it.get("lastTransitionTime")).cloned();
+    let current =
+        current(object, &condition).filter(|current| current.get("status") == Some(&json!(status)));
+    let since = current.and_then(|current| current.get("lastTransitionTime")).cloned();
     if let (Some(fields), Some(since)) = (condition.as_object_mut(), since) {
         fields.insert("lastTransitionTime".to_owned(), since);
     }
     condition
 }
 
-/// The condition of the object that has the type of `wanted`.
-fn standing<'a>(object: &'a DynamicObject, wanted: &Value) -> Option<&'a Value> {
+/// The condition of the object with the type of `desired`.
+fn current<'a>(object: &'a DynamicObject, desired: &Value) -> Option<&'a Value> {
     let conditions = object.data.get("status")?.get("conditions")?.as_array()?;
-    conditions.iter().find(|it| it.get("type") == wanted.get("type"))
+    conditions.iter().find(|condition| condition.get("type") == desired.get("type"))
 }
 
-fn message(lack: Lack, namespace: &str, operator: &str) -> String {
-    let (grant, role, account) =
+fn message(missing: MissingAccess, namespace: &str, operator: &str) -> String {
+    let (binding, role, account) =
         (names::NAMESPACE_ROLE_BINDING, names::NAMESPACE_ROLE, names::OPERATOR);
     let command = format!(
-        "kubectl -n {namespace} create rolebinding {grant} --clusterrole={role} \
+        "kubectl -n {namespace} create rolebinding {binding} --clusterrole={role} \
          --serviceaccount={operator}:{account}"
     );
-    match lack {
-        Lack::NoBinding => format!(
-            "The operator may not work in the namespace {namespace} until an administrator grants \
-             it; work begins by itself then. To grant it: {command}"
+    match missing {
+        MissingAccess::NoBinding => format!(
+            "The operator has no access to namespace {namespace}: RoleBinding {binding} not found. \
+             Reconciliation starts automatically once an administrator creates it: {command}"
         ),
-        Lack::OtherBinding => format!(
-            "The operator may not work in the namespace {namespace}: the RoleBinding {grant} does \
-             not give the ClusterRole {role} to the ServiceAccount {operator}/{account}. Work \
-             begins by itself when it does. If nobody needs that RoleBinding, an administrator \
-             deletes it and then grants the namespace: {command}"
+        MissingAccess::BindingMismatch => format!(
+            "The operator has no access to namespace {namespace}: RoleBinding {binding} does not \
+             bind ClusterRole {role} to ServiceAccount {operator}/{account}. Reconciliation starts \
+             automatically once it does. If that RoleBinding is not needed, an administrator can \
+             delete it and run: {command}"
         ),
     }
 }

@@ -1,26 +1,26 @@
-//! What is sent, to the letter.
+//! The exact content of bindings, patches and conditions.
 
 use serde_json::{from_value, to_value};
 
 use super::*;
 use crate::api::kinds;
-use crate::grants::seen::Which;
+use crate::namespace_access::state::KindRef;
 
 const NOW: i64 = 1_800_000_000;
 
-fn word(says: Says) -> Word {
-    Word {
-        which: Which(&kinds::ETCD_CLUSTER),
+fn update(condition: AccessCondition) -> ConditionUpdate {
+    ConditionUpdate {
+        kind: KindRef(&kinds::ETCD_CLUSTER),
         namespace: "team".to_owned(),
         name: "data".to_owned(),
         uid: "u1".to_owned(),
-        version: "5".to_owned(),
-        says,
+        resource_version: "5".to_owned(),
+        condition,
     }
 }
 
-fn object(status: &Value, marked: bool) -> DynamicObject {
-    let manager = if marked { "quorate-grants" } else { "kubectl" };
+fn object(status: &Value, has_condition: bool) -> DynamicObject {
+    let manager = if has_condition { "quorate-namespace-access" } else { "kubectl" };
     from_value(json!({
         "apiVersion": "etcd.appdelivery.cncf.io/v1", "kind": "EtcdCluster",
         "metadata": {
@@ -32,15 +32,15 @@ fn object(status: &Value, marked: bool) -> DynamicObject {
     .unwrap()
 }
 
-fn sent(object: &DynamicObject, says: Says) -> Option<Value> {
+fn sent(object: &DynamicObject, condition: AccessCondition) -> Option<Value> {
     let now = Timestamp::from_second(NOW).unwrap();
-    status(object, &word(says), "quorate-system", now)
+    status(object, &update(condition), "quorate-system", now)
 }
 
-const MISSING: Says = Says::NotGranted(Lack::NoBinding);
+const MISSING: AccessCondition = AccessCondition::NotGranted(MissingAccess::NoBinding);
 
 #[test]
-fn the_binding_binds_our_account_to_our_role_and_nothing_else() {
+fn binding_binds_only_the_operators_account_to_its_role() {
     let binding = to_value(binding("team", "quorate-system")).unwrap();
     assert_eq!(
         binding,
@@ -66,21 +66,21 @@ fn the_binding_binds_our_account_to_our_role_and_nothing_else() {
 }
 
 #[test]
-fn a_repair_names_the_binding_that_it_means() {
-    let target = Target { uid: "b1".to_owned(), version: "7".to_owned() };
+fn repair_has_the_uid_and_version_of_the_observed_binding() {
+    let target = Target { uid: "b1".to_owned(), resource_version: "7".to_owned() };
     let patch = repair(&target, "quorate-system");
     assert_eq!(patch["metadata"], json!({ "uid": "b1", "resourceVersion": "7" }));
-    let made = to_value(binding("team", "quorate-system")).unwrap();
-    assert_eq!(patch["subjects"], made["subjects"]);
+    let created = to_value(binding("team", "quorate-system")).unwrap();
+    assert_eq!(patch["subjects"], created["subjects"]);
 }
 
 #[test]
-fn an_object_is_told_the_command_that_helps() {
+fn condition_has_the_command_that_grants_access() {
     let sent = sent(&object(&json!({}), false), MISSING).unwrap();
-    let message = "The operator may not work in the namespace team until an administrator grants \
-                   it; work begins by itself then. To grant it: kubectl -n team create rolebinding \
-                   quorate-namespace --clusterrole=quorate-namespace \
-                   --serviceaccount=quorate-system:quorate";
+    let message = "The operator has no access to namespace team: RoleBinding quorate-namespace \
+                   not found. Reconciliation starts automatically once an administrator creates \
+                   it: kubectl -n team create rolebinding quorate-namespace \
+                   --clusterrole=quorate-namespace --serviceaccount=quorate-system:quorate";
     let condition = |kind: &str, status: &str| {
         json!({
             "type": kind, "status": status, "observedGeneration": 3,
@@ -99,21 +99,21 @@ fn an_object_is_told_the_command_that_helps() {
 }
 
 #[test]
-fn what_an_object_says_already_is_not_written_again() {
+fn unchanged_condition_is_not_written_again() {
     let first = sent(&object(&json!({}), false), MISSING).unwrap();
     assert_eq!(sent(&object(&first["status"], true), MISSING), None);
-    // Without the mark it could not be taken back later.
+    // Without managed fields the condition could not be removed later.
     assert!(sent(&object(&first["status"], false), MISSING).is_some());
-    // Another spec, another reason: said anew.
+    // Another generation or another message is written.
     let mut older = first["status"].clone();
     older["conditions"][1]["observedGeneration"] = json!(2);
     assert!(sent(&object(&older, true), MISSING).is_some());
-    let other = Says::NotGranted(Lack::OtherBinding);
+    let other = AccessCondition::NotGranted(MissingAccess::BindingMismatch);
     assert!(sent(&object(&first["status"], true), other).is_some());
 }
 
 #[test]
-fn a_condition_keeps_the_time_since_when_it_is_so() {
+fn unchanged_condition_keeps_its_last_transition_time() {
     let ready = |status: &str| {
         json!({ "conditions": [
             { "type": "Available", "status": "True" },
@@ -123,7 +123,10 @@ fn a_condition_keeps_the_time_since_when_it_is_so() {
     let times = |object: &DynamicObject| {
         let sent = sent(object, MISSING).unwrap();
         let conditions = sent["status"]["conditions"].as_array().unwrap().clone();
-        conditions.into_iter().map(|it| it["lastTransitionTime"].clone()).collect::<Vec<_>>()
+        conditions
+            .into_iter()
+            .map(|condition| condition["lastTransitionTime"].clone())
+            .collect::<Vec<_>>()
     };
     let (old, new) = (json!("2026-01-01T00:00:00Z"), json!("2027-01-15T08:00:00Z"));
     assert_eq!(times(&object(&ready("False"), false)), [old, new.clone()]);
@@ -131,18 +134,18 @@ fn a_condition_keeps_the_time_since_when_it_is_so() {
 }
 
 #[test]
-fn what_was_said_is_taken_back_by_saying_nothing() {
-    let sent_back = sent(&object(&json!({}), true), Says::Nothing).unwrap();
-    assert_eq!(sent_back.get("status"), None);
-    assert_eq!(sent_back["metadata"]["uid"], "u1");
-    assert_eq!(sent(&object(&json!({}), false), Says::Nothing), None);
+fn condition_is_removed_by_applying_a_body_without_status() {
+    let removal = sent(&object(&json!({}), true), AccessCondition::Absent).unwrap();
+    assert_eq!(removal.get("status"), None);
+    assert_eq!(removal["metadata"]["uid"], "u1");
+    assert_eq!(sent(&object(&json!({}), false), AccessCondition::Absent), None);
 }
 
 #[test]
 fn every_message_fits_into_a_condition() {
     let long = "n".repeat(63);
-    for lack in [Lack::NoBinding, Lack::OtherBinding] {
-        let message = message(lack, &long, &long);
+    for missing in [MissingAccess::NoBinding, MissingAccess::BindingMismatch] {
+        let message = message(missing, &long, &long);
         assert!(message.len() <= 1024 && message.contains("create rolebinding"), "{message}");
     }
 }

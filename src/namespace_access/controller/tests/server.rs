@@ -1,7 +1,5 @@
-//! An API server that knows our kinds and bindings, for tests that need its answers.
-//! Comes in: requests of a kube client, without a network. Goes out: what Kubernetes would answer:
-//! lists, watches, conflicts, preconditions, field managers. It can be told to refuse.
-//! May touch: nothing outside.
+//! A simulated API server for our kinds and bindings: lists, watches, conflicts, preconditions,
+//! field managers and configurable rejections, without a network.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -14,7 +12,7 @@ use kube::Client;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-/// A plural, a namespace and a name.
+/// Plural, namespace and name.
 type Key = (String, String, String);
 
 #[derive(Default)]
@@ -22,10 +20,10 @@ struct State {
     version: u64,
     objects: BTreeMap<Key, Value>,
     events: Vec<(String, Value)>,
-    /// Every call that is no watch and no list of everything.
+    /// Every request except watches and lists of all namespaces.
     calls: Vec<String>,
-    /// What is refused: by method and plural, with code, reason and cause.
-    refused: BTreeMap<(String, String), (u16, &'static str, &'static str)>,
+    /// Rejections by method and plural: code, reason and cause.
+    rejections: BTreeMap<(String, String), (u16, &'static str, &'static str)>,
 }
 
 #[derive(Clone)]
@@ -41,27 +39,27 @@ impl Server {
 
     pub(super) fn client(&self) -> Client {
         let server = self.clone();
-        let answer = async move |method: Method, uri: Uri, body: Bytes| {
-            server.answer(&method, &uri, &serde_json::from_slice(&body).unwrap_or_default())
+        let respond = async move |method: Method, uri: Uri, body: Bytes| {
+            server.respond(&method, &uri, &serde_json::from_slice(&body).unwrap_or_default())
         };
-        Client::new(Router::new().fallback(answer), "default")
+        Client::new(Router::new().fallback(respond), "default")
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap()
     }
 
-    /// Someone makes or replaces an object.
+    /// Another client creates or replaces an object.
     pub(super) fn put(&self, plural: &str, namespace: &str, name: &str, object: Value) -> Value {
         let object = self.state().put(plural, namespace, name, object);
-        self.tell();
+        self.notify();
         object
     }
 
-    /// Someone deletes an object.
+    /// Another client deletes an object.
     pub(super) fn remove(&self, plural: &str, namespace: &str, name: &str) {
         self.state().remove(&(plural.to_owned(), namespace.to_owned(), name.to_owned()));
-        self.tell();
+        self.notify();
     }
 
     pub(super) fn get(&self, plural: &str, namespace: &str, name: &str) -> Option<Value> {
@@ -69,61 +67,65 @@ impl Server {
         self.state().objects.get(&key).cloned()
     }
 
-    pub(super) fn refuse(
+    pub(super) fn reject(
         &self,
         (method, plural): (&str, &str),
-        answer: (u16, &'static str, &'static str),
+        response: (u16, &'static str, &'static str),
     ) {
-        self.state().refused.insert((method.to_owned(), plural.to_owned()), answer);
+        self.state().rejections.insert((method.to_owned(), plural.to_owned()), response);
     }
 
-    pub(super) fn relent(&self) {
-        self.state().refused.clear();
+    pub(super) fn accept_all(&self) {
+        self.state().rejections.clear();
     }
 
-    /// The calls since this was last asked.
+    /// The requests since the last call.
     pub(super) fn calls(&self) -> Vec<String> {
         std::mem::take(&mut self.state().calls)
     }
 
-    fn tell(&self) {
+    fn notify(&self) {
         let count = self.state().events.len();
         self.events.send_replace(count);
     }
 
-    fn answer(&self, method: &Method, uri: &Uri, body: &Value) -> Response<Body> {
+    fn respond(&self, method: &Method, uri: &Uri, body: &Value) -> Response<Body> {
         let query = uri.query().unwrap_or_default();
         let path = Path::read(uri.path());
         let key = (method.to_string(), path.plural.clone());
-        let whole = path.namespace.is_none();
+        let all_namespaces = path.namespace.is_none();
         if query.contains("watch=true") {
             return self.watch(&path.plural, query);
         }
         let mut state = self.state();
-        if !whole {
+        if !all_namespaces {
             let Path { plural, namespace, name, sub } = &path;
             let (namespace, name) = (namespace.as_deref().unwrap(), name.as_deref().unwrap_or(""));
             state.calls.push(format!("{method} {plural} {namespace} {name}{sub}"));
         }
-        let (code, answer) = match state.refused.get(&key) {
+        let (code, response) = match state.rejections.get(&key) {
             Some((code, reason, cause)) => failure(*code, reason, cause),
-            None if whole && path.plural == "rolebindings" && !query.contains("fieldSelector") => {
+            None if all_namespaces
+                && path.plural == "rolebindings"
+                && !query.contains("fieldSelector") =>
+            {
                 failure(403, "Forbidden", "")
             }
-            None => state.answer(method, &path, body, query),
+            None => state.respond(method, &path, body, query),
         };
         drop(state);
-        self.tell();
-        Response::builder().status(code).body(Body::from(answer.to_string())).unwrap()
+        self.notify();
+        Response::builder().status(code).body(Body::from(response.to_string())).unwrap()
     }
 
-    /// Everything after the version in the query, without end.
+    /// An endless stream of the events after the version in the query.
     fn watch(&self, plural: &str, query: &str) -> Response<Body> {
-        let since = query.split('&').find_map(|it| it.strip_prefix("resourceVersion=")).unwrap();
+        let since =
+            query.split('&').find_map(|pair| pair.strip_prefix("resourceVersion=")).unwrap();
         let since: u64 = since.parse().unwrap();
         let (server, plural) = (self.clone(), plural.to_owned());
-        let begun = (server, plural, 0, self.events.subscribe());
-        let lines = stream::unfold(begun, move |(server, plural, mut at, mut events)| async move {
+        let start = (server, plural, 0, self.events.subscribe());
+        let lines = stream::unfold(start, move |(server, plural, mut at, mut events)| async move {
             loop {
                 let next = server.state().events.get(at).cloned();
                 match next {
@@ -169,7 +171,7 @@ impl State {
         self.events.push((key.0.clone(), json!({ "type": "DELETED", "object": object })));
     }
 
-    fn answer(&mut self, method: &Method, path: &Path, body: &Value, query: &str) -> (u16, Value) {
+    fn respond(&mut self, method: &Method, path: &Path, body: &Value, query: &str) -> (u16, Value) {
         let Path { plural, namespace, name, sub } = path;
         let Some(name) =
             name.clone().or_else(|| body["metadata"]["name"].as_str().map(str::to_owned))
@@ -184,11 +186,11 @@ impl State {
             ("POST", None) => (201, self.put(plural, &namespace, &name, body.clone())),
             (_, None) => failure(404, "NotFound", ""),
             ("GET", Some(old)) => (200, old),
-            ("DELETE", Some(old)) if is_meant(&body["preconditions"], &old) => {
+            ("DELETE", Some(old)) if preconditions_hold(&body["preconditions"], &old) => {
                 self.remove(&key);
                 (200, json!({ "kind": "Status", "apiVersion": "v1", "status": "Success" }))
             }
-            ("PATCH", Some(old)) if is_meant(&body["metadata"], &old) => {
+            ("PATCH", Some(old)) if preconditions_hold(&body["metadata"], &old) => {
                 let new =
                     if sub.is_empty() { merged(old, body) } else { applied(old, body, query) };
                 (200, self.put(plural, &namespace, &name, new))
@@ -198,8 +200,9 @@ impl State {
     }
 
     fn list(&self, plural: &str, namespace: Option<&str>) -> Value {
-        let here = |key: &Key| key.0 == plural && namespace.is_none_or(|it| it == key.1);
-        let items = self.objects.iter().filter(|(key, _)| here(key)).map(|(_, object)| object);
+        let matches =
+            |key: &Key| key.0 == plural && namespace.is_none_or(|namespace| namespace == key.1);
+        let items = self.objects.iter().filter(|(key, _)| matches(key)).map(|(_, object)| object);
         json!({
             "apiVersion": "v1", "kind": "List",
             "metadata": { "resourceVersion": self.version.to_string() },
@@ -208,10 +211,11 @@ impl State {
     }
 }
 
-/// Whether a write names exactly the object that is there.
-fn is_meant(named: &Value, old: &Value) -> bool {
-    let fits = |field| named[field].is_null() || named[field] == old["metadata"][field];
-    fits("uid") && fits("resourceVersion")
+/// Whether the preconditions of a write match the stored object.
+fn preconditions_hold(preconditions: &Value, old: &Value) -> bool {
+    let matches =
+        |field| preconditions[field].is_null() || preconditions[field] == old["metadata"][field];
+    matches("uid") && matches("resourceVersion")
 }
 
 fn merged(mut old: Value, body: &Value) -> Value {
@@ -219,11 +223,13 @@ fn merged(mut old: Value, body: &Value) -> Value {
     old
 }
 
-/// Server-side apply, as far as one manager of conditions goes.
+/// Server-side apply, reduced to one manager of conditions.
 fn applied(mut old: Value, body: &Value, query: &str) -> Value {
-    assert!(query.contains("fieldManager=quorate-grants") && query.contains("force=true"));
+    assert!(
+        query.contains("fieldManager=quorate-namespace-access") && query.contains("force=true")
+    );
     let conditions = body["status"]["conditions"].clone();
-    let manager = json!([{ "manager": "quorate-grants", "operation": "Apply" }]);
+    let manager = json!([{ "manager": "quorate-namespace-access", "operation": "Apply" }]);
     let owns = !conditions.is_null();
     old["metadata"]["managedFields"] = if owns { manager } else { Value::Null };
     old["status"] = if owns { json!({ "conditions": conditions }) } else { json!({}) };
