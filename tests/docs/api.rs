@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use quorate::api::convert::{PRESERVED_FIELDS_ANNOTATION, convert};
 use quorate::api::etcd_version::path::path;
@@ -237,10 +237,14 @@ fn the_tables_of_versions_name_every_field() {
 #[test]
 fn a_field_is_in_the_other_versions_where_the_tables_say() {
     let page = page("versions.md");
-    let files = fs::read_dir(Path::new(ROOT).join("deploy/samples")).unwrap();
-    let files = files.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let entries = |path: &Path| -> Vec<PathBuf> {
+        fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()).collect()
+    };
+    let folders = entries(&Path::new(ROOT).join("deploy/samples"));
+    let folders = folders.iter().filter(|path| path.is_dir());
+    let files = folders.flat_map(|folder| entries(folder));
     let samples: Vec<Value> =
-        files.filter(|it| it != "README.md").map(|file| sample(&file)).collect();
+        files.map(|file| yaml(&fs::read_to_string(file).unwrap())).collect();
     for kind in [&kinds::ETCD_CLUSTER, &kinds::EXAMPLE_APP] {
         let api_version = format!("{}/v1", kind.group);
         let mine = samples.iter().filter(|it| it["kind"] == kind.name);
@@ -263,7 +267,7 @@ fn a_field_is_in_the_other_versions_where_the_tables_say() {
                 }
             }
             let kept = row.iter().skip(1).zip(["v1beta1", "v1alpha1"]);
-            for (_, version) in kept.filter(|(cell, _)| *cell == "kept") {
+            for (_, version) in kept.filter(|(cell, _)| *cell == "preserved") {
                 for object in &with {
                     let turned = to(kind, version, object);
                     let text = turned["metadata"]["annotations"][PRESERVED_FIELDS_ANNOTATION]
@@ -290,19 +294,19 @@ fn blocks_of(path: &str) -> impl Iterator<Item = String> {
 fn what_the_page_says_about_the_annotation_is_so() {
     let page = page("versions.md");
     assert!(page.contains(&format!("\n    {PRESERVED_FIELDS_ANNOTATION}\n")));
-    let alpha = to(&kinds::ETCD_CLUSTER, "v1alpha1", &sample("etcdcluster-disconnect.yaml"));
+    let alpha = to(&kinds::ETCD_CLUSTER, "v1alpha1", &sample("day2/disconnect.yaml"));
     let kept = alpha["metadata"]["annotations"][PRESERVED_FIELDS_ANNOTATION].as_str().unwrap();
     assert!(page.contains(&format!("\n    {kept}\n")), "docs/versions.md lacks {kept}");
-    let mut beta = to(&kinds::EXAMPLE_APP, "v1beta1", &sample("exampleapp-v1-full.yaml"));
+    let mut beta = to(&kinds::EXAMPLE_APP, "v1beta1", &sample("not-yet/exampleapp-full.yaml"));
     beta["spec"]["features"] = serde_json::json!(["exampleFeature1", "exampleFeature2"]);
     let edited = &to(&kinds::EXAMPLE_APP, "v1", &beta)["spec"];
     assert_eq!(edited["features"]["exampleFeature2"], true, "an edit wins");
-    let mut beta = to(&kinds::ETCD_CLUSTER, "v1beta1", &sample("etcdcluster-backup-s3.yaml"));
+    let mut beta = to(&kinds::ETCD_CLUSTER, "v1beta1", &sample("not-yet/etcdcluster-backup-s3.yaml"));
     beta["spec"]["backupDestination"] = "s3://another-bucket".into();
     let s3 = &to(&kinds::ETCD_CLUSTER, "v1", &beta)["spec"]["backup"]["destination"]["s3"];
     assert_eq!(s3["bucket"], "another-bucket");
     assert_eq!(s3["credentialsSecretRef"]["name"], "my-backups", "another bucket of the same kind");
-    let mut alpha = to(&kinds::EXAMPLE_APP, "v1alpha1", &sample("exampleapp-v1-full.yaml"));
+    let mut alpha = to(&kinds::EXAMPLE_APP, "v1alpha1", &sample("not-yet/exampleapp-full.yaml"));
     alpha["spec"]["backup"]["storageType"] = "gcs".into();
     alpha["spec"]["backup"].as_object_mut().unwrap().remove("host");
     let backup = &to(&kinds::EXAMPLE_APP, "v1", &alpha)["spec"]["backup"];
@@ -336,7 +340,7 @@ fn the_tables_of_etcds_releases_are_those_of_the_policy() {
         rows.iter().filter(fits).map(|row| row[2].clone()).collect()
     };
     let (refused, warned) =
-        (rows_below(&page, "## Refused"), rows_below(&page, "## Taken with a warning"));
+        (rows_below(&page, "## Rejected"), rows_below(&page, "## Accepted with a warning"));
     for line in SUPPORTED_MINORS {
         for patch in 0..50 {
             let release = Release::new(line.newest.major, line.newest.minor, patch);
@@ -362,7 +366,7 @@ fn the_tables_of_etcds_releases_are_those_of_the_policy() {
 
 #[test]
 fn the_ways_between_releases_are_those_that_the_code_finds() {
-    for row in rows_below(&page("etcd-versions.md"), "## Ways") {
+    for row in rows_below(&page("etcd-versions.md"), "## Paths") {
         let (from, to) = (release(&row[0]).unwrap(), release(&row[1]).unwrap());
         let way = path(from, to).map_or_else(|why| why.to_string(), |hops| join_releases(&hops));
         assert_eq!(way, row[2], "{from} to {to}");
@@ -388,7 +392,7 @@ fn the_white_papers_example_meets_what_its_page_says() {
     for violation in said {
         assert!(page.contains(&format!("    {violation}\n")), "the page lacks: {violation}");
     }
-    let corrected = sample("exampleapp-v1alpha1.yaml");
+    let corrected = sample("not-yet/exampleapp-v1alpha1.yaml");
     let taken = judged(&corrected, FeatureSet::CURRENT);
     assert!(taken.is_valid(), "{taken:?}");
     assert!(taken.warnings.iter().all(|it| page.contains(&format!("    {it}\n"))), "{taken:?}");
@@ -405,5 +409,5 @@ fn the_difference_to_the_white_paper_leads_to_the_sample() {
         lines.flat_map(|line| [line.get(1..).unwrap(), "\n"]).collect()
     };
     assert_eq!(side('-'), block_below(&page, "## As printed"));
-    assert_eq!(yaml(&side('+')), sample("exampleapp-v1alpha1.yaml"));
+    assert_eq!(yaml(&side('+')), sample("not-yet/exampleapp-v1alpha1.yaml"));
 }
