@@ -396,7 +396,7 @@ fn the_white_papers_example_meets_what_its_page_says() {
     let taken = judged(&corrected, FeatureSet::CURRENT);
     assert!(taken.is_valid(), "{taken:?}");
     assert!(taken.warnings.iter().all(|it| page.contains(&format!("    {it}\n"))), "{taken:?}");
-    let hub = yaml(&block_below(&page, "## What becomes of it"));
+    let hub = yaml(&block_below(&page, "## The object in v1"));
     assert_eq!(to(&kinds::EXAMPLE_APP, "v1", &corrected)["spec"], hub["spec"]);
 }
 
