@@ -56,8 +56,7 @@ fn files() -> Vec<PathBuf> {
 }
 
 fn samples() -> Vec<Sample> {
-    let yaml =
-        files().into_iter().filter(|path| path.extension().is_some_and(|it| it == "yaml"));
+    let yaml = files().into_iter().filter(|path| path.extension().is_some_and(|it| it == "yaml"));
     let mut samples: Vec<Sample> = yaml.map(|path| sample(&path)).collect();
     samples.sort_by(|one, other| one.file.cmp(&other.file));
     assert!(samples.len() > 20, "only {} samples were found", samples.len());

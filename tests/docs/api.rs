@@ -243,8 +243,7 @@ fn a_field_is_in_the_other_versions_where_the_tables_say() {
     let folders = entries(&Path::new(ROOT).join("deploy/samples"));
     let folders = folders.iter().filter(|path| path.is_dir());
     let files = folders.flat_map(|folder| entries(folder));
-    let samples: Vec<Value> =
-        files.map(|file| yaml(&fs::read_to_string(file).unwrap())).collect();
+    let samples: Vec<Value> = files.map(|file| yaml(&fs::read_to_string(file).unwrap())).collect();
     for kind in [&kinds::ETCD_CLUSTER, &kinds::EXAMPLE_APP] {
         let api_version = format!("{}/v1", kind.group);
         let mine = samples.iter().filter(|it| it["kind"] == kind.name);
@@ -301,7 +300,8 @@ fn what_the_page_says_about_the_annotation_is_so() {
     beta["spec"]["features"] = serde_json::json!(["exampleFeature1", "exampleFeature2"]);
     let edited = &to(&kinds::EXAMPLE_APP, "v1", &beta)["spec"];
     assert_eq!(edited["features"]["exampleFeature2"], true, "an edit wins");
-    let mut beta = to(&kinds::ETCD_CLUSTER, "v1beta1", &sample("not-yet/etcdcluster-backup-s3.yaml"));
+    let mut beta =
+        to(&kinds::ETCD_CLUSTER, "v1beta1", &sample("not-yet/etcdcluster-backup-s3.yaml"));
     beta["spec"]["backupDestination"] = "s3://another-bucket".into();
     let s3 = &to(&kinds::ETCD_CLUSTER, "v1", &beta)["spec"]["backup"]["destination"]["s3"];
     assert_eq!(s3["bucket"], "another-bucket");
