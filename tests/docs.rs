@@ -48,7 +48,7 @@ fn every_link_to_a_file_or_heading_exists() {
                 if file.is_empty() { page.clone() } else { page.parent().unwrap().join(file) };
             let has_anchor = || {
                 let text = fs::read_to_string(&file).unwrap_or_default();
-                anchor.is_empty() || text.lines().filter_map(anchor_of).any(|it| it == anchor)
+                anchor.is_empty() || text.lines().filter_map(anchor_of).any(|found| found == anchor)
             };
             if !file.exists() || !has_anchor() {
                 broken.push(format!("{}: {target}", page.display()));
