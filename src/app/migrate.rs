@@ -26,7 +26,7 @@ use crate::clients::leader_guard::LeaderGuard;
 use crate::clients::objects::Objects;
 use crate::clients::storage_versions::{ObjectRef, PageError, StorageVersionsClient};
 use crate::clients::{self, clock};
-use crate::storage_migration::{Phase, Record, converted, recorded};
+use crate::storage_migration::{Phase, Record, multi_version_kinds, recorded};
 use crate::telemetry::error_chain;
 use progress_bar::ProgressBar;
 
@@ -86,11 +86,11 @@ impl MigrateClients {
         let book: Option<ConfigMap> =
             self.objects.get(&self.namespace, names::MIGRATION_RECORD).await?;
         let mut statuses = Vec::new();
-        for kind in converted() {
-            let Some(definition) = self.port.definition(kind).await? else {
+        for kind in multi_version_kinds() {
+            let Some(definition) = self.port.crd(kind).await? else {
                 bail!("{} is not installed", kind.crd_name());
             };
-            let record = recorded(kind, book.as_ref()).filter(|it| it.is_of(&definition));
+            let record = recorded(kind, book.as_ref()).filter(|record| record.matches(&definition));
             statuses.push(MigrationStatus { kind, definition, record });
         }
         Ok(statuses)
@@ -209,7 +209,7 @@ impl MigrateClients {
     /// Follows one kind until its migration completes, or blocks again after the retry.
     async fn follow(&self, first: &MigrationStatus) -> Result<bool> {
         let mut bar = ProgressBar::new(&first.kind.crd_name());
-        let tries = first.record.as_ref().map_or(0, |it| it.pass);
+        let tries = first.record.as_ref().map_or(0, |record| record.attempt);
         let (mut last, mut since) = (first.record.clone(), Instant::now());
         loop {
             let statuses = self.statuses().await?;
@@ -220,14 +220,14 @@ impl MigrateClients {
                 return Ok(true);
             }
             if let Some(record) = &status.record {
-                let (looked, written) = (record.tally.looked, record.tally.written);
+                let (looked, written) = (record.counts.listed, record.counts.written);
                 let words = format!(
                     "{}, {written} written, {} failed",
                     record.phase.name(),
-                    record.tally.failed
+                    record.counts.failed
                 );
                 bar.show(looked, record.total.max(looked), &words)?;
-                if record.phase == Phase::Held && record.pass > tries {
+                if record.phase == Phase::Blocked && record.attempt > tries {
                     bar.end(&status.message())?;
                     return Ok(false);
                 }
@@ -261,15 +261,15 @@ impl MigrationStatus {
             words.push_str("; paused");
         }
         let far = record.iter().map(|record| {
-            let Record { phase, total, tally, .. } = record;
-            let (looked, written, failed) = (tally.looked, tally.written, tally.failed);
+            let Record { phase, total, counts, .. } = record;
+            let (looked, written, failed) = (counts.listed, counts.written, counts.failed);
             let phase = phase.name();
             format!("; {phase}: {looked}/{total} processed, {written} written, {failed} failed")
         });
         words.extend(far);
         words.push('\n');
         let failures = record.iter().flat_map(|it| &it.failures);
-        words.extend(failures.map(|it| format!("  {}: {}\n", it.object, it.why)));
+        words.extend(failures.map(|it| format!("  {}: {}\n", it.object, it.message)));
         words
     }
 }

@@ -25,7 +25,7 @@ use crate::etcd_cluster::EtcdClusterController;
 use crate::grants::Steward;
 use crate::leader_election::elector::LeaderElector;
 use crate::settings::{Election, Etcd, RunConfig, Scope, WebhookMode};
-use crate::storage_migration::{Guard, Keeper, Way};
+use crate::storage_migration::{MigrationMode, StorageMigrationController, StoredVersionGuard};
 use crate::telemetry::{self, Gate, Gates, Metrics, Probes, SHUTDOWN_GRACE, error_chain};
 
 /// What the tasks share.
@@ -201,7 +201,7 @@ fn leader_tasks(
     webhooks: &WebhookMode,
     scope: &Scope,
     etcd: &Etcd,
-    migration: Way,
+    migration: MigrationMode,
 ) -> Vec<LeaderTask> {
     let mut leader_tasks = Vec::new();
     if let WebhookMode::Serve(webhooks) = webhooks {
@@ -217,11 +217,11 @@ fn leader_tasks(
         };
         leader_tasks
             .push(LeaderTask { name: "namespace access", work: access_controller.run().boxed() });
-        let migration_controller = Keeper {
+        let migration_controller = StorageMigrationController {
             client: shared.client.clone(),
-            mandate: shared.mandate.clone(),
+            leader_guard: shared.mandate.clone(),
             namespace: shared.namespace.clone(),
-            way: migration,
+            mode: migration,
             clock: shared.clock,
             metrics: shared.metrics.clone(),
         };
@@ -255,13 +255,13 @@ fn controllers(
     scope: &Scope,
     control: EtcdClusterController,
 ) -> BoxFuture<'static, ()> {
-    let guard = Guard {
+    let guard = StoredVersionGuard {
         client: shared.client.clone(),
-        mandate: shared.mandate.clone(),
+        leader_guard: shared.mandate.clone(),
         metrics: shared.metrics.clone(),
     };
     match scope {
-        Scope::Cluster(_) => guard.protect(move || control.clone().run().boxed()).boxed(),
+        Scope::Cluster(_) => guard.run_guarded(move || control.clone().run().boxed()).boxed(),
         Scope::Namespace(_) => control.run().boxed(),
     }
 }

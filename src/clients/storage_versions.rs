@@ -77,7 +77,7 @@ impl StorageVersionsClient {
     }
 
     /// The definition of a kind, or none if the API server says that there is none.
-    pub(crate) async fn definition(&self, kind: &Kind) -> Result<Option<StoredCrd>, ApiError> {
+    pub(crate) async fn crd(&self, kind: &Kind) -> Result<Option<StoredCrd>, ApiError> {
         let name = kind.crd_name();
         let request = definitions().get(&name, &GetParams::default());
         let found: Option<Value> = none_if_not_found(

@@ -7,7 +7,7 @@ use super::{Checker, time};
 use crate::api::namespace_access::NamespaceAccess;
 use crate::cli::RunArgs;
 use crate::settings::{Certificates, Scope, WebhookMode, Webhooks};
-use crate::storage_migration::Way;
+use crate::storage_migration::MigrationMode;
 use crate::webhook_certs::{CA, LEAF, Lifetimes, PROPAGATION_DELAY_FLAG};
 
 /// The word that serves no webhooks.
@@ -63,11 +63,11 @@ impl Checker {
     }
 
     /// Who carries stored objects to another version.
-    pub(super) fn migration(&mut self, args: &RunArgs) -> Option<Way> {
+    pub(super) fn migration(&mut self, args: &RunArgs) -> Option<MigrationMode> {
         match args.storage_migration.as_str() {
-            "operator" => Some(Way::Own),
-            "kubernetes" => Some(Way::Kubernetes),
-            "off" => Some(Way::Off),
+            "operator" => Some(MigrationMode::Operator),
+            "kubernetes" => Some(MigrationMode::Kubernetes),
+            "off" => Some(MigrationMode::Off),
             other => {
                 let expected = "expected operator, kubernetes or off";
                 self.add(
