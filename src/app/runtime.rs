@@ -20,7 +20,7 @@ use crate::api::leadership::Leadership;
 use crate::api::names;
 use crate::clients::clock::{self, Clock};
 use crate::clients::leader_guard::LeaderGuard;
-use crate::clients::lease::LeaseClient;
+use crate::clients::named_object::LeaseClient;
 use crate::etcd_cluster::EtcdClusterController;
 use crate::grants::Steward;
 use crate::leader_election::elector::LeaderElector;

@@ -9,14 +9,14 @@ use jiff::{Timestamp, Unit};
 
 use crate::api::monotonic::MonotonicTime;
 
-/// The clock of this process. Copies show the same time.
+/// The monotonic clock of this process. Copies have the same time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     start: Instant,
 }
 
 impl Clock {
-    /// A clock that begins now.
+    /// A clock that starts now.
     pub(crate) fn start() -> Self {
         Self { start: Instant::now() }
     }
@@ -27,8 +27,7 @@ impl Clock {
     }
 }
 
-/// The wall clock, in the microseconds that Kubernetes keeps: a finer time would come back
-/// changed.
+/// The wall clock in microseconds: Kubernetes truncates a finer time.
 pub(crate) fn wall() -> Timestamp {
     let now = Timestamp::now();
     now.round(Unit::Microsecond).unwrap_or(now)

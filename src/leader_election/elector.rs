@@ -16,7 +16,8 @@ use super::transition::{Outcome, after_write};
 use super::write::{PendingWrite, Write, may_hold_lease, prepare, released_lease};
 use crate::api::leadership::Leadership;
 use crate::clients::clock::{self, Clock};
-use crate::clients::lease::{LeaseClient, LeaseError, LeaseErrorClass};
+use crate::clients::error::{ApiError as LeaseError, ErrorClass as LeaseErrorClass};
+use crate::clients::named_object::LeaseClient;
 use crate::telemetry::{Gates, Metrics};
 
 /// The leader elector of one replica.

@@ -3,7 +3,7 @@
 
 use super::{ElectionRun, LeaderElector};
 use crate::api::leadership::Leadership;
-use crate::clients::lease::{LeaseError, LeaseErrorClass};
+use crate::clients::error::{ApiError as LeaseError, ErrorClass as LeaseErrorClass};
 use crate::leader_election::decide::{Plan, Step};
 use crate::leader_election::role::LeadFrom;
 use crate::leader_election::state::{LeaseState, ReadFailure};
