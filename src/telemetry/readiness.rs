@@ -41,8 +41,8 @@ impl Gate {
         }
     }
 
-    const fn message(self, gate_state: GateState) -> Option<&'static str> {
-        match (self, gate_state) {
+    const fn message(self, state: GateState) -> Option<&'static str> {
+        match (self, state) {
             (_, GateState::Open | GateState::NotRequired) => None,
             (Self::Running, GateState::Closed | GateState::Forbidden) => {
                 Some("the process is shutting down")
