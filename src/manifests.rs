@@ -31,7 +31,8 @@ pub struct Install {
     /// Whether the namespace is part of the installation. An existing namespace must not get the
     /// operator's labels, and must not be deleted with the installation.
     pub with_namespace: bool,
-    /// Whether the CRDs are part of the installation. Deleting them deletes every object of their kinds.
+    /// Whether the CRDs are part of the installation. Deleting them deletes every object of their
+    /// kinds.
     pub with_definitions: bool,
 }
 
@@ -93,9 +94,9 @@ fn single_file(groups: Vec<Group>) -> String {
     yaml::file(&documents)
 }
 
-/// In the order of application: the namespace first, because nothing else can be created without it; the
-/// CRDs before the operator, which watches them; the permissions before the pods that need them. The
-/// webhooks are last: from then on requests fail until a replica serves them.
+/// In the order of application: the namespace first, because nothing else can be created without
+/// it; the CRDs before the operator, which watches them; the permissions before the pods that need
+/// them. The webhooks are last: from then on requests fail until a replica serves them.
 fn groups(install: &Install) -> Result<Vec<Group>, YamlError> {
     let namespace = install.namespace.as_str();
     let mut groups = Vec::new();

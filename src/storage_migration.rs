@@ -1,13 +1,13 @@
 //! Storage version migration: rewrites stored objects in the current storage version, so that old
-//! versions can be removed from the CRDs; and stops the controllers while objects may be stored in a
-//! version that this release does not know. Only the leader runs it.
+//! versions can be removed from the CRDs; and stops the controllers while objects may be stored in
+//! a version that this release does not know. Only the leader runs it.
 //!
 //! ```text
 //!   observe --ObservedState--> decide --Plan--> act --> transition --Record--> report
 //! ```
 //!
-//! Guarantees: a version leaves `storedVersions` only after every object is verified to be stored in
-//! another one.
+//! Guarantees: a version leaves `storedVersions` only after every object is verified to be stored
+//! in another one.
 
 mod act;
 mod controller;

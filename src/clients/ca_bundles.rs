@@ -177,8 +177,8 @@ impl CaBundleClient {
 struct Done {}
 
 impl Injection<'_> {
-    /// The applied body. With the uid it does not create an object that was deleted; with the resource
-    /// version it does not overwrite one that has changed.
+    /// The applied body. With the uid it does not create an object that was deleted; with the
+    /// resource version it does not overwrite one that has changed.
     fn body(&self) -> Value {
         let Self { target, found, hooks, bundle } = self;
         let bundle = STANDARD.encode(bundle);
@@ -198,8 +198,8 @@ impl Injection<'_> {
                 "spec": { "conversion": { "webhook": { "clientConfig": config } } },
             }),
             Target::Validating | Target::Mutating => {
-                let hook = |hook: &&WebhookClientConfig| json!({ "name": hook.name, "clientConfig": config });
-                let hooks: Vec<Value> = hooks.iter().map(hook).collect();
+                let entry = |name: &str| json!({ "name": name, "clientConfig": config });
+                let hooks: Vec<Value> = hooks.iter().map(|hook| entry(&hook.name)).collect();
                 json!({
                     "apiVersion": version, "kind": kind, "metadata": metadata, "webhooks": hooks,
                 })

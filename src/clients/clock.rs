@@ -1,7 +1,9 @@
-//! The two clocks: a monotonic one for every decision, the wall clock for timestamps that users read.
+//! The two clocks: a monotonic one for every decision, the wall clock for timestamps that users
+//! read.
 //!
-//! The monotonic clock of Linux stops while the machine is suspended. A leader on a node that resumes
-//! believes in its old term until its first read is answered, at most for the rest of its renew deadline.
+//! The monotonic clock of Linux stops while the machine is suspended. A leader on a node that
+//! resumes believes in its old term until its first read is answered, at most for the rest of its
+//! renew deadline.
 
 use std::time::Instant;
 

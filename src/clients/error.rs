@@ -37,7 +37,7 @@ pub(crate) enum ErrorClass {
     Conflict,
     /// The API server rejected the request: the same request will fail again.
     Rejected,
-    /// The response does not tell whether the call was processed.
+    /// The response does not show whether the call was processed.
     ServerError,
     /// No response came: it is unknown whether the call was processed.
     Unreachable,
@@ -70,7 +70,8 @@ impl ApiError {
         self.status().is_some_and(|status| status.reason == "AlreadyExists")
     }
 
-    /// Whether the object itself was denied: by a quota, a policy or the validation of the API server.
+    /// Whether the object itself was denied: by a quota, a policy or the validation of the API
+    /// server.
     pub(crate) fn is_denied(&self) -> bool {
         self.status().is_some_and(|status| matches!(status.code, 403 | 422))
     }

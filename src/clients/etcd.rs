@@ -1,7 +1,7 @@
 //! Client of one etcd member.
 //!
-//! etcd's own client would balance calls over members, but a response must be known to come from one
-//! member. Each call has a timeout. Nothing is retried here.
+//! etcd's own client would balance calls over members, but a response must be known to come from
+//! one member. Each call has a timeout. Nothing is retried here.
 
 pub(crate) mod auth;
 mod maintenance;
@@ -22,7 +22,8 @@ use tonic::transport::Endpoint;
 
 use crate::api::etcd_types::{Alarm, EndpointStatus, MemberEntry};
 
-/// How long a connection may take. A member in the same cluster answers in milliseconds.
+/// How long a connection may take. A member in the same Kubernetes cluster responds in
+/// milliseconds.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// The key of linearizable reads; it need not exist.
 const PROBE_KEY: &str = "quorate-probe";
@@ -202,8 +203,8 @@ impl MemberClient {
         Ok(response.header().ok_or_else(incomplete)?.revision())
     }
 
-    /// The member list. The client cannot request a linearizable one: it is current only if the member
-    /// has just served a linearizable read.
+    /// The member list. The client cannot request a linearizable one: it is current only if the
+    /// member has just served a linearizable read.
     pub(crate) async fn members(&self) -> Result<Vec<MemberEntry>, EtcdError> {
         let mut client = self.client.cluster_client();
         let response = self.within("list the members", client.member_list()).await?;
@@ -246,8 +247,8 @@ impl MemberClient {
             .await
     }
 
-    /// Validates and enables a downgrade: etcd migrates its storage to this version, and members of it
-    /// may join.
+    /// Validates and enables a downgrade: etcd migrates its storage to this version, and members of
+    /// it may join.
     pub(crate) async fn enable_downgrade(&self, to: &str) -> Result<(), EtcdError> {
         let mut client = self.client.maintenance_client();
         let validate = client.downgrade(DowngradeOptions::Validate(to.to_owned()));

@@ -1,8 +1,9 @@
-//! Fault injection of test builds: abort once at a crash point of an action, and a trace of what was
-//! observed and decided. Release builds contain none of it.
+//! Fault injection of test builds: abort once at a crash point of an action, and a trace of what
+//! was observed and decided. Release builds contain none of it.
 //!
-//! `QUORATE_FAULT_INJECTION` names a directory. For each crash point without a file in it, the file is
-//! created and the process aborts. If it has a file `trace`, each observation is appended as a line.
+//! `QUORATE_FAULT_INJECTION` names a directory. For each crash point without a file in it, the file
+//! is created and the process aborts. If it has a file `trace`, each observation is appended as a
+//! line.
 
 use serde::Serialize;
 

@@ -18,8 +18,9 @@ pub(crate) enum ClientError {
 
 /// A client for the cluster that kubectl would use.
 ///
-/// A request is sent once. The client would resend requests that got 429, 503 or 504, writes included,
-/// and hide that the first may have been applied: the caller must observe before it writes again.
+/// A request is sent once. The client would resend requests that got 429, 503 or 504, writes
+/// included, and hide that the first may have been applied: the caller must observe before it
+/// writes again.
 pub(crate) async fn client() -> Result<Client, ClientError> {
     let mut config = Config::infer().await.map_err(ClientError::Infer)?;
     config.default_retry = false;

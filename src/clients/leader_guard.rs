@@ -24,7 +24,8 @@ pub(crate) enum NotLeading {
     /// This replica does not lead. The call was not made.
     #[error("this replica does not lead")]
     Follower,
-    /// The term or the call's own timeout ended first. It is unknown whether the call was processed.
+    /// The term or the call's own timeout ended first. It is unknown whether the call was
+    /// processed.
     #[error("no response within {}ms", .0.as_millis())]
     TimedOut(Duration),
 }

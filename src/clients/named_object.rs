@@ -1,8 +1,8 @@
 //! Client of one named object: read, create, replace, watch.
 //!
-//! For the objects that cannot use the leader guard: the Lease, by which a replica becomes leader, and
-//! the webhook CA Secret, which every replica reads. Each call has a timeout of its caller. Nothing is
-//! retried here.
+//! For the objects that cannot use the leader guard: the Lease, by which a replica becomes leader,
+//! and the webhook CA Secret, which every replica reads. Each call has a timeout of its caller.
+//! Nothing is retried here.
 
 use std::fmt::Debug;
 use std::marker::PhantomData;

@@ -1,7 +1,7 @@
 //! Change notifications of single objects.
 //!
-//! The receiver reads the object itself. Only metadata is watched: a CRD is large, and the content of a
-//! Secret is not needed here. The stream does not end; it backs off after each failure.
+//! The receiver reads the object itself. Only metadata is watched: a CRD is large, and the content
+//! of a Secret is not needed here. The stream does not end; it backs off after each failure.
 
 use std::fmt::Debug;
 

@@ -1,7 +1,7 @@
 //! Namespaced objects of any kind: get, list, create, apply, patch, delete.
 //!
-//! Each call has a timeout. Nothing is retried here; a write is sent only while this replica leads, and
-//! a deletion hits exactly the observed object or nothing.
+//! Each call has a timeout. Nothing is retried here; a write is sent only while this replica leads,
+//! and a deletion hits exactly the observed object or nothing.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::error::{ApiError, ErrorClass, Operation, none_if_not_found};
-use super::kube::{BuiltRequest, request_text};
+use super::kube::request_text;
 use super::leader_guard::{LeaderGuard, NotLeading};
 use crate::api::names;
 
@@ -94,7 +94,7 @@ impl Objects {
         let request = request::<K>(namespace).get(name, &GetParams::default());
         let what = describe::<K>(namespace, name);
         let operation = Operation { verb: "read", what: &what, timeout: REQUEST_TIMEOUT };
-        none_if_not_found(operation.response(self.text(request)).await)
+        none_if_not_found(operation.response(request_text(&self.client, request)).await)
     }
 
     /// Every object with these labels, read from the API server and not from a cache.
@@ -106,7 +106,7 @@ impl Objects {
         let request = request::<K>(namespace).list(&ListParams::default().labels(labels));
         let what = describe::<K>(namespace, labels);
         let operation = Operation { verb: "list", what: &what, timeout: REQUEST_TIMEOUT };
-        let list: ObjectList<K> = operation.response(self.text(request)).await?;
+        let list: ObjectList<K> = operation.response(request_text(&self.client, request)).await?;
         Ok(list.items)
     }
 
@@ -116,7 +116,7 @@ impl Objects {
         let body = serde_json::to_vec(object).map_err(kube::Error::SerdeError);
         let call = async {
             let request = request::<K>(&namespace).create(&post_params(), body?);
-            self.text(request).await
+            request_text(&self.client, request).await
         };
         self.write("create", &describe::<K>(&namespace, &name), call).await
     }
@@ -127,7 +127,8 @@ impl Objects {
         let params = PatchParams::apply(names::OPERATOR).force();
         let request =
             request::<K>(&namespace).patch(&name, &params, &Patch::Apply(with_kind(object)));
-        self.write("apply", &describe::<K>(&namespace, &name), self.text(request)).await
+        self.write("apply", &describe::<K>(&namespace, &name), request_text(&self.client, request))
+            .await
     }
 
     /// Applies the status of an object.
@@ -140,11 +141,16 @@ impl Objects {
         let params = PatchParams::apply(names::OPERATOR).force();
         let request =
             request::<K>(namespace).patch_subresource("status", name, &params, &Patch::Apply(body));
-        self.write("apply the status of", &describe::<K>(namespace, name), self.text(request)).await
+        self.write(
+            "apply the status of",
+            &describe::<K>(namespace, name),
+            request_text(&self.client, request),
+        )
+        .await
     }
 
-    /// Changes some fields of an existing object. A `resourceVersion` in the patch binds the write to
-    /// the observed version.
+    /// Changes some fields of an existing object. A `resourceVersion` in the patch binds the write
+    /// to the observed version.
     pub(crate) async fn merge<K: NamespacedResource>(
         &self,
         namespace: &str,
@@ -156,7 +162,8 @@ impl Objects {
             ..PatchParams::default()
         };
         let request = request::<K>(namespace).patch(name, &params, &Patch::Merge(patch));
-        self.write("patch", &describe::<K>(namespace, name), self.text(request)).await
+        self.write("patch", &describe::<K>(namespace, name), request_text(&self.client, request))
+            .await
     }
 
     /// Deletes exactly this object at the observed version. Success if it does not exist.
@@ -173,15 +180,11 @@ impl Objects {
         };
         let request = request::<K>(&namespace).delete(&name, &params);
         let what = describe::<K>(&namespace, &name);
-        match self.write::<Done>("delete", &what, self.text(request)).await {
+        match self.write::<Done>("delete", &what, request_text(&self.client, request)).await {
             Ok(Done {}) => Ok(()),
             Err(error) if error.class() == ErrorClass::NotFound => Ok(()),
             Err(error) => Err(error),
         }
-    }
-
-    async fn text(&self, request: BuiltRequest) -> kube::Result<String> {
-        request_text(&self.client, request).await
     }
 
     async fn write<T: DeserializeOwned>(

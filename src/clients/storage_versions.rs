@@ -1,4 +1,5 @@
-//! CRDs and stored objects: listed by page, rewritten without a change, and `storedVersions` trimmed.
+//! CRDs and stored objects: listed by page, rewritten without a change, and `storedVersions`
+//! trimmed.
 //!
 //! Each call has a timeout. Nothing is retried here; a write is sent only while this replica leads.
 
@@ -79,8 +80,9 @@ impl StorageVersionsClient {
         let name = kind.crd_name();
         let request = crds().get(&name, &GetParams::default());
         let what = format!("CRD {name}");
-        let found: Option<Value> =
-            none_if_not_found(operation("read", &what).response(self.text(request)).await)?;
+        let found: Option<Value> = none_if_not_found(
+            operation("read", &what).response(request_text(&self.client, request)).await,
+        )?;
         Ok(found.and_then(StoredCrd::read))
     }
 
@@ -105,7 +107,7 @@ impl StorageVersionsClient {
         let request = objects(kind, kind.hub().name, None).list_metadata(&params);
         let what = format!("objects of {}", kind.crd_name());
         let operation = Operation { verb: "list", what: &what, timeout: LIST_TIMEOUT };
-        operation.response(self.text(request)).await.map_err(page_error)
+        operation.response(request_text(&self.client, request)).await.map_err(page_error)
     }
 
     /// The metadata of an object, or none if it does not exist.
@@ -114,17 +116,25 @@ impl StorageVersionsClient {
         object: ObjectRef<'_>,
     ) -> Result<Option<PartialObjectMeta>, ApiError> {
         let request = object.request().get_metadata(object.name, &GetParams::default());
-        none_if_not_found(operation("read", &object.describe()).response(self.text(request)).await)
+        none_if_not_found(
+            operation("read", &object.describe())
+                .response(request_text(&self.client, request))
+                .await,
+        )
     }
 
     /// A whole object in the hub version, or none if it does not exist.
     pub(crate) async fn object(&self, object: ObjectRef<'_>) -> Result<Option<Value>, ApiError> {
         let request = object.request().get(object.name, &GetParams::default());
-        none_if_not_found(operation("read", &object.describe()).response(self.text(request)).await)
+        none_if_not_found(
+            operation("read", &object.describe())
+                .response(request_text(&self.client, request))
+                .await,
+        )
     }
 
-    /// Merges a patch into an object, and returns its metadata. The patch contains the resource version
-    /// that was read, so it applies to that version or fails.
+    /// Merges a patch into an object, and returns its metadata. The patch contains the resource
+    /// version that was read, so it applies to that version or fails.
     pub(crate) async fn merge(
         &self,
         object: ObjectRef<'_>,
@@ -154,8 +164,8 @@ impl StorageVersionsClient {
         Ok(())
     }
 
-    /// Whether this process has the permission to write an object. A denial by a webhook looks like a
-    /// missing permission, and only the API server can tell them apart.
+    /// Whether this process has the permission to write an object. A denial by a webhook looks like
+    /// a missing permission, and only the API server can distinguish them.
     pub(crate) async fn can_write(&self, object: ObjectRef<'_>) -> Result<bool, ApiError> {
         let body = json!({
             "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
@@ -167,7 +177,8 @@ impl StorageVersionsClient {
         let request =
             Request::new(REVIEWS).create(&PostParams::default(), body.to_string().into_bytes());
         let what = format!("the permission to patch {}", object.describe());
-        let review: Value = operation("check", &what).response(self.text(request)).await?;
+        let review: Value =
+            operation("check", &what).response(request_text(&self.client, request)).await?;
         Ok(review.pointer("/status/allowed").and_then(Value::as_bool).unwrap_or(false))
     }
 
@@ -189,7 +200,9 @@ impl StorageVersionsClient {
         let name = kind.migration_name();
         let request = Request::new(MIGRATIONS).get(&name, &GetParams::default());
         let what = format!("StorageVersionMigration {name}");
-        match none_if_not_found(operation("read", &what).response(self.text(request)).await) {
+        match none_if_not_found(
+            operation("read", &what).response(request_text(&self.client, request)).await,
+        ) {
             Ok(Some(found)) => Ok(MigrationLookup::Found(found)),
             Ok(None) => Ok(MigrationLookup::NotFound),
             Err(error) if error.is_unknown_kind() => Ok(MigrationLookup::NotServed),
@@ -224,10 +237,6 @@ impl StorageVersionsClient {
         }
     }
 
-    async fn text(&self, request: BuiltRequest) -> kube::Result<String> {
-        request_text(&self.client, request).await
-    }
-
     async fn write<T: DeserializeOwned>(
         &self,
         verb: &'static str,
@@ -235,7 +244,11 @@ impl StorageVersionsClient {
         request: BuiltRequest,
     ) -> Result<T, ObjectError> {
         let operation = Operation { verb, what, timeout: REQUEST_TIMEOUT };
-        match self.leader_guard.run(REQUEST_TIMEOUT, operation.response(self.text(request))).await {
+        match self
+            .leader_guard
+            .run(REQUEST_TIMEOUT, operation.response(request_text(&self.client, request)))
+            .await
+        {
             Ok(response) => response.map_err(ObjectError::Call),
             Err(source) => Err(ObjectError::NotLeading { verb, what: what.to_owned(), source }),
         }

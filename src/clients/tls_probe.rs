@@ -1,7 +1,9 @@
-//! One TLS handshake with one member, to learn which CAs it trusts and which certificate it presents.
+//! One TLS handshake with one member, to learn which CAs it trusts and which certificate it
+//! presents.
 //!
-//! No request is sent. It uses TLS 1.2, in which the server has verified the client certificate before
-//! the handshake completes; with 1.3 the client would only learn of a rejection on its first read.
+//! No request is sent. It uses TLS 1.2, in which the server has verified the client certificate
+//! before the handshake completes; with 1.3 the client would only learn of a rejection on its first
+//! read.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};

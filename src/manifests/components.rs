@@ -1,6 +1,7 @@
 //! Kustomize components and overlays.
 //!
-//! Each component appends its own flag and patches its own objects, so that several can be combined.
+//! Each component appends its own flag and patches its own objects, so that several can be
+//! combined.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 mod cert_manager;

@@ -20,11 +20,11 @@ use crate::api::names;
 const REPLICAS: i32 = 2;
 /// The user of the image.
 const USER: i64 = 65532;
-/// Longer than a graceful shutdown: a terminating replica serves webhooks until no API server connects
-/// to it any more, and then releases the Lease.
+/// Longer than a graceful shutdown: a terminating replica serves webhooks until no API server
+/// connects to it any more, and then releases the Lease.
 const TERMINATION_GRACE_SECONDS: i64 = 45;
-/// Webhook requests in flight are bounded at 64 MiB and take several times that when parsed: 300 MiB
-/// were measured under attack. An idle operator uses a small part of it.
+/// Webhook requests in flight are bounded at 64 MiB and take several times that when parsed: 300
+/// MiB were measured under attack. An idle operator uses a small part of it.
 const MEMORY_LIMIT: &str = "512Mi";
 
 /// The Deployment.

@@ -31,8 +31,8 @@ pub enum Scope {
     OwnNamespace,
     /// The whole cluster: the `ClusterRole` `quorate`.
     Cluster,
-    /// The whole cluster, for the webhook certificates only: the `ClusterRole` `quorate-webhooks`. It is
-    /// separate so that it can be omitted where another component issues the certificates.
+    /// The whole cluster, for the webhook certificates only: the `ClusterRole` `quorate-webhooks`.
+    /// It is separate so that it can be omitted where another component issues the certificates.
     Webhooks,
     /// Namespaces with the operator's `RoleBinding`: the `ClusterRole` `quorate-namespace`.
     GrantedNamespace,
@@ -47,8 +47,8 @@ pub struct Permission {
     pub group: &'static str,
     /// The resources, with a subresource after a slash.
     pub resources: Vec<String>,
-    /// The names of the objects; empty for all. `list` and `watch` are then allowed only with a field
-    /// selector for one name.
+    /// The names of the objects; empty for all. `list` and `watch` are then allowed only with a
+    /// field selector for one name.
     pub names: Vec<String>,
     /// The verbs.
     pub verbs: &'static [&'static str],
@@ -208,8 +208,8 @@ pub(super) fn owned_objects() -> Vec<Permission> {
     ]
 }
 
-/// The operator's own `RoleBindings`. `bind` is restricted to one role: the operator can grant nothing
-/// else.
+/// The operator's own `RoleBindings`. `bind` is restricted to one role: the operator can grant
+/// nothing else.
 pub(super) fn namespace_bindings() -> Vec<Permission> {
     let permission = |resource: &str, names, verbs, reason| Permission {
         scope: Scope::Cluster,
@@ -241,8 +241,8 @@ pub(super) fn namespace_bindings() -> Vec<Permission> {
     ]
 }
 
-/// Watches the `RoleBindings` of an administrator, and reports in the status of objects whose namespace
-/// has none.
+/// Watches the `RoleBindings` of an administrator, and reports in the status of objects whose
+/// namespace has none.
 pub(super) fn manual_namespace_access() -> Vec<Permission> {
     let mut permissions = vec![Permission {
         scope: Scope::Cluster,

@@ -16,8 +16,8 @@ pub(super) fn metrics(namespace: &str) -> Service {
     )
 }
 
-/// The Service of the webhooks. Only ready replicas are endpoints, and a replica is ready only once the
-/// API server trusts its certificate.
+/// The Service of the webhooks. Only ready replicas are endpoints, and a replica is ready only once
+/// the API server trusts its certificate.
 pub(super) fn webhook(namespace: &str) -> Service {
     service(
         names::WEBHOOK_SERVICE,

@@ -10,8 +10,8 @@ use super::labels;
 use super::rbac::{self, Permission, RBAC_GROUP, Scope};
 use crate::api::names;
 
-/// The operator's `ServiceAccount`. Its token is mounted only by the operator's pods, which request it
-/// explicitly.
+/// The operator's `ServiceAccount`. Its token is mounted only by the operator's pods, which request
+/// it explicitly.
 pub(super) fn service_account(namespace: &str) -> ServiceAccount {
     ServiceAccount {
         metadata: labels::metadata(namespace),

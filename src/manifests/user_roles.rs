@@ -1,7 +1,8 @@
-//! Aggregated `ClusterRoles` for users of our kinds, added to `view`, `edit` and `admin`.
+//! Aggregated `ClusterRoles` for users of the operator's kinds, added to `view`, `edit` and
+//! `admin`.
 //!
-//! Without them only cluster admins could use our kinds. EtcdMember is written by the operator: users
-//! read it.
+//! Without them only cluster admins could use the kinds. EtcdMember is written by the operator:
+//! users read it.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};

@@ -1,8 +1,8 @@
 //! The webhook configurations.
 //!
-//! Every field that the API server would default is set, or tools that compare would always see drift.
-//! Only `caBundle` is missing: it is injected at run time, and a placeholder would conflict with the
-//! injector.
+//! Every field that the API server would default is set, or tools that compare would always see
+//! drift. Only `caBundle` is missing: it is injected at run time, and a placeholder would conflict
+//! with the injector.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use k8s_openapi::api::admissionregistration::v1::{
@@ -81,8 +81,8 @@ pub(super) fn validating(namespace: &str) -> ValidatingWebhookConfiguration {
                 rules(&["CREATE", "UPDATE"], objects()),
                 Some(vec![not_terminating(), spec_changed()]),
             ),
-            // The object of the request is a Scale, which omits 0: a match condition on it would fail
-            // for the most important value.
+            // The object of the request is a Scale, which omits 0: a match condition on it would
+            // fail for the most important value.
             webhook("scale", rules(&["UPDATE"], scales()), None),
             webhook(
                 "protect",
@@ -110,8 +110,8 @@ fn client(namespace: &str, path: &str) -> WebhookClientConfig {
     }
 }
 
-/// One rule for each group, with only the operator's kinds: a webhook for its own Secret, Lease or pods
-/// could prevent itself from starting.
+/// One rule for each group, with only the operator's kinds: a webhook for its own Secret, Lease or
+/// pods could prevent itself from starting.
 fn rules(operations: &[&str], resources: Vec<(&str, Vec<String>)>) -> Vec<RuleWithOperations> {
     let rule = |(group, resources): (&str, Vec<String>)| RuleWithOperations {
         api_groups: Some(vec![group.to_owned()]),
@@ -133,8 +133,8 @@ fn scales() -> Vec<(&'static str, Vec<String>)> {
     rbac::by_group(|kind| rbac::has_scale(kind).then(|| format!("{}/scale", kind.plural())))
 }
 
-/// Skips updates of metadata only, which are frequent. Requests in an older version are always reviewed:
-/// they may lack the annotation with the preserved fields, or have a forged one.
+/// Skips updates of metadata only, which are frequent. Requests in an older version are always
+/// reviewed: they may lack the annotation with the preserved fields, or have a forged one.
 fn spec_changed() -> MatchCondition {
     condition("changes-the-spec-or-is-in-an-older-version", spec_changed_expression())
 }
@@ -146,9 +146,9 @@ fn spec_changed_expression() -> String {
     )
 }
 
-/// A server-side apply that releases a field may leave the spec unchanged: while another manager uses an
-/// older version, the API server restores the field. Then only the managed fields of the applier have
-/// changed.
+/// A server-side apply that releases a field may leave the spec unchanged: while another manager
+/// uses an older version, the API server restores the field. Then only the managed fields of the
+/// applier have changed.
 fn spec_changed_or_released() -> MatchCondition {
     let changed = spec_changed_expression();
     condition(
@@ -167,8 +167,8 @@ fn spec_changed_or_released() -> MatchCondition {
     )
 }
 
-/// A terminating object can always be updated, even if invalid: its finalizers are removed by updates.
-/// The old object decides, because a request cannot forge it.
+/// A terminating object can always be updated, even if invalid: its finalizers are removed by
+/// updates. The old object decides, because a request cannot forge it.
 fn not_terminating() -> MatchCondition {
     condition(
         "is-not-being-deleted",

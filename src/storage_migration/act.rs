@@ -77,9 +77,9 @@ impl Executor<'_> {
         let Some(threshold) = list.metadata.resource_version.as_deref().and_then(revision) else {
             return StepResult::Failed("resourceVersion of the list is not a number".to_owned());
         };
-        let more = list.metadata.remaining_item_count.unwrap_or_default();
+        let remaining = list.metadata.remaining_item_count.unwrap_or_default();
         let listed = u64::try_from(list.items.len()).unwrap_or_default();
-        let total = listed.saturating_add(u64::try_from(more).unwrap_or_default());
+        let total = listed.saturating_add(u64::try_from(remaining).unwrap_or_default());
         if let (Goal::StorageVersion, Some(first)) = (goal, list.items.first())
             && let Err(error) = self.test_conversion(&ObjectKey::new(&first.metadata)).await
         {

@@ -12,7 +12,8 @@ use super::state::{DelegatedMigration, MigrationMode, ObservedState, Outcome, Re
 use crate::api::crd::stored::StoredCrd;
 use crate::api::monotonic::MonotonicTime;
 
-/// Each API server learns of a changed CRD with its own delay, and stores the old version until then.
+/// Each API server learns of a changed CRD with its own delay, and stores the old version until
+/// then.
 pub(crate) const PROPAGATION_DELAY: Duration = Duration::from_secs(10);
 /// How often an obstacle is checked again.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(10);
@@ -216,8 +217,8 @@ fn follow_delegated(state: &ObservedState<'_>, run: &Record) -> Plan {
                 let requeue_at = state.now.plus(DELEGATED_POLL_INTERVAL);
                 wait(Reason::DelegatedInProgress, Some(requeue_at))
             }
-            // Success is reported even if `storedVersions` is unchanged, and regardless of what other
-            // clients wrote in the meantime: the objects are verified.
+            // Success is reported even if `storedVersions` is unchanged, and regardless of what
+            // other clients wrote in the meantime: the objects are verified.
             Some(Outcome::Succeeded) => {
                 plan(Step::EnterPhase(Phase::Verifying), Reason::DelegatedSucceeded)
             }
@@ -226,7 +227,7 @@ fn follow_delegated(state: &ObservedState<'_>, run: &Record) -> Plan {
                 plan(step, Reason::DelegatedFailed)
             }
         },
-        // The outcome of an earlier migration says nothing about this one.
+        // An object of an earlier migration, whose outcome does not apply to this one.
         DelegatedMigration::Found { uid, outcome: _ } => {
             let step = Step::DeleteDelegated { uid: uid.clone(), failed: false };
             plan(step, Reason::OldVersionsStored)

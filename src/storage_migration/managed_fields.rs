@@ -1,10 +1,10 @@
 //! Moves `managedFields` entries of unserved versions to the hub version, before such a version is
 //! removed from the CRD.
 //!
-//! The API server drops entries of versions that it does not know, and fields that the manager stops
-//! applying would then never be removed. An entry gets only the fields that the manager's own values
-//! alone convert to: a field without an owner stays in the object, which is a nuisance; a field with a
-//! wrong owner may be removed although it is still applied, which is data loss.
+//! The API server drops entries of versions that it does not know, and fields that the manager
+//! stops applying would then never be removed. An entry gets only the fields that the manager's own
+//! values alone convert to: a field without an owner stays in the object, which is a nuisance; a
+//! field with a wrong owner may be removed although it is still applied, which is data loss.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 mod fields;

@@ -1,9 +1,9 @@
 //! Model test of the migration: an API server, users, and leaders that crash.
 //!
-//! Every fault is injected at every call of a migration: a crash, an edit, a deletion, another storage
-//! version; and pairs of faults at two calls. After each reconciliation `storedVersions` must contain
-//! every version that is stored; in the end all objects must be stored in the storage version, and
-//! `storedVersions` must contain only that.
+//! Every fault is injected at every call of a migration: a crash, an edit, a deletion, another
+//! storage version; and pairs of faults at two calls. After each reconciliation `storedVersions`
+//! must contain every version that is stored; in the end all objects must be stored in the storage
+//! version, and `storedVersions` must contain only that.
 #![expect(clippy::arithmetic_side_effects, reason = "the numbers of a model are small")]
 
 mod leader;
@@ -38,7 +38,7 @@ fn run(faults: &[(usize, Fault)]) -> usize {
     assert!(server.is_quiet(), "the migration does not converge: {context}");
     let storage = &server.crd.storage;
     assert!(server.objects.values().all(|object| object.stored == *storage), "{context}");
-    assert_eq!(server.crd.stored, [storage.clone()], "{context}");
+    assert_eq!(server.crd.stored, std::slice::from_ref(storage), "{context}");
     assert_eq!(
         server.record.as_ref().map(|record| record.phase),
         Some(Phase::Complete),

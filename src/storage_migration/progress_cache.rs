@@ -144,8 +144,8 @@ impl ProgressCache {
         }
     }
 
-    /// This version of the object is stored in the storage version: the API server accepted an empty
-    /// patch and did not write.
+    /// This version of the object is stored in the storage version: the API server accepted an
+    /// empty patch and did not write.
     pub(crate) fn record_current(&mut self, object: &ObjectKey) {
         if self.current.len() < MAX_CURRENT {
             self.current.insert((object.uid.clone(), object.resource_version.clone()));

@@ -1,8 +1,8 @@
 //! The migration record of one CRD, stored as JSON in a ConfigMap.
 //!
 //! Crash safety: the next leader continues from the record. A record belongs to a CRD with the same
-//! uid, storage version, versions and spec fingerprint; every object that was written after `threshold`
-//! under such a CRD is stored in its storage version.
+//! uid, storage version, versions and spec fingerprint; every object that was written after
+//! `threshold` under such a CRD is stored in its storage version.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use jiff::Timestamp;

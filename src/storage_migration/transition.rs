@@ -91,7 +91,7 @@ impl PageResult {
         let failure = |message| Failure { object: object.namespaced_name(), message };
         match outcome {
             ObjectOutcome::Rewritten => {
-                self.counts = add(Counts { written: 1, ..Counts::default() })
+                self.counts = add(Counts { written: 1, ..Counts::default() });
             }
             ObjectOutcome::Current => self.counts = add(Counts { current: 1, ..Counts::default() }),
             ObjectOutcome::Deleted => self.counts = add(Counts { deleted: 1, ..Counts::default() }),
@@ -103,8 +103,8 @@ impl PageResult {
         }
     }
 
-    /// Counts unknown outcomes as failures, after the last attempt at the page. The next attempt at the
-    /// migration retries them.
+    /// Counts unknown outcomes as failures, after the last attempt at the page. The next attempt at
+    /// the migration retries them.
     pub(crate) fn fail_unknown(&mut self) {
         let unknown = u64::try_from(self.unknown.len()).unwrap_or(u64::MAX);
         let more = Counts { listed: unknown, failed: unknown, ..Counts::default() };

@@ -32,9 +32,9 @@ impl LogFormat {
 pub(crate) struct LogFilter(EnvFilter);
 
 impl LogFilter {
-    /// Parses a level, or a list of levels and of directives with `=` or `[`. The library would take
-    /// any other text as a module name and log only that module: after a typo in a level nothing would
-    /// be logged.
+    /// Parses a level, or a list of levels and of directives with `=` or `[`. The library would
+    /// take any other text as a module name and log only that module: after a typo in a level
+    /// nothing would be logged.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split(',');
         let known = |part: &str| part.contains(['=', '[']) || is_level(part);

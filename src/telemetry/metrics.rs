@@ -96,7 +96,7 @@ impl Metrics {
         }
     }
 
-    /// All metrics in the OpenMetrics text format.
+    /// All metrics in the `OpenMetrics` text format.
     pub(crate) fn encode(&self) -> Result<String, fmt::Error> {
         let mut text = String::new();
         text::encode(&mut text, &self.registry)?;

@@ -15,13 +15,13 @@ fn configuration(value: Value) -> TargetWebhooks {
 
 #[test]
 fn crds_of_this_release_are_parsed_with_their_conversion_service() {
-    let ours = crd::all().into_iter().filter(|crd| crd.spec.conversion.is_some());
+    let crds = crd::all().into_iter().filter(|crd| crd.spec.conversion.is_some());
     let mut count = 0;
-    for mut ours in ours {
-        ours.metadata.uid = Some("uid".to_owned());
-        ours.metadata.resource_version = Some("5".to_owned());
-        ours.metadata.generation = Some(3);
-        let found = definition(serde_json::to_value(&ours).unwrap());
+    for mut crd in crds {
+        crd.metadata.uid = Some("uid".to_owned());
+        crd.metadata.resource_version = Some("5".to_owned());
+        crd.metadata.generation = Some(3);
+        let found = definition(serde_json::to_value(&crd).unwrap());
         let service = Some((names::NAMESPACE.to_owned(), names::WEBHOOK_SERVICE.to_owned()));
         let hook = WebhookClientConfig { name: String::new(), service, bundle: Vec::new() };
         let (uid, version) = ("uid".to_owned(), "5".to_owned());

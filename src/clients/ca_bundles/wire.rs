@@ -1,5 +1,5 @@
-//! The few fields of a CRD and of a webhook configuration that a CA bundle needs: a CRD has a hundred
-//! kilobytes, nearly all of it schemas. Missing fields are empty.
+//! The few fields of a CRD and of a webhook configuration that a CA bundle needs: a CRD has a
+//! hundred kilobytes, nearly all of it schemas. Missing fields are empty.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -25,8 +25,8 @@ impl MemberClient {
         }
     }
 
-    /// Compacts to a revision, in all members. Success if that is done already. After a timeout it is
-    /// unknown whether the compaction was committed, so the call must be repeated.
+    /// Compacts to a revision, in all members. Success if that is done already. After a timeout it
+    /// is unknown whether the compaction was committed, so the call must be repeated.
     pub(crate) async fn compact(&self, revision: i64) -> Result<(), EtcdError> {
         let mut client = self.client.kv_client();
         // The response comes when this member has compacted; the others take about as long.

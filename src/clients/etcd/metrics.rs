@@ -1,7 +1,7 @@
 //! Reads the metrics of a member.
 //!
-//! The port is plaintext, because the kubelet probes it too; nothing is sent to it, and the size of the
-//! response is bounded.
+//! The port is plaintext, because the kubelet probes it too; nothing is sent to it, and the size of
+//! the response is bounded.
 
 use std::io;
 use std::net::IpAddr;

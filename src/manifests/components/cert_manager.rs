@@ -69,9 +69,9 @@ fn issuer(namespace: &str, name: &str, spec: &Value) -> Value {
     })
 }
 
-/// The CA. cainjector injects the CA of the newest certificate, and a pod sees a new certificate a minute
-/// later than the API server. With a new CA key the API server would not trust the old certificate for
-/// that minute, so the key is kept.
+/// The CA. cainjector injects the CA of the newest certificate, and a pod sees a new certificate a
+/// minute later than the API server. With a new CA key the API server would not trust the old
+/// certificate for that minute, so the key is kept.
 fn ca(namespace: &str) -> Value {
     json!({
         "apiVersion": API,

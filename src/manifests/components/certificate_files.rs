@@ -1,4 +1,5 @@
-//! Component: serving certificate from files; the operator's permissions for its own CA are removed.
+//! Component: serving certificate from files; the operator's permissions for its own CA are
+//! removed.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use serde_json::json;

@@ -40,8 +40,8 @@ pub(super) fn component() -> Component {
     }
 }
 
-/// The permissions of all scopes for one namespace, without the webhook CA Secret: another installation
-/// serves the webhooks.
+/// The permissions of all scopes for one namespace, without the webhook CA Secret: another
+/// installation serves the webhooks.
 fn rules() -> Value {
     let permissions = [
         rbac::leases(),

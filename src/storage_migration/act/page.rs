@@ -40,8 +40,8 @@ impl Executor<'_> {
         let token = record.token.as_deref();
         let list = match self.clients.storage_versions.page(self.kind, PAGE_SIZE, token).await {
             Ok(list) => list,
-            // The token continues the list as it is now. Objects that were added to the processed part
-            // are stored in the storage version.
+            // The token continues the list as it is now. Objects that were added to the processed
+            // part are stored in the storage version.
             Err(PageError::Expired(Some(token))) => {
                 return self.save(Record { token: Some(token), ..record.clone() }).await;
             }
@@ -125,8 +125,8 @@ impl Executor<'_> {
         }
     }
 
-    /// Writes an object. The permissions in a namespace are granted shortly after a leader starts: a
-    /// rejection is attributed to the object only if the operator has the permission.
+    /// Writes an object. The permissions in a namespace are granted shortly after a leader starts:
+    /// a rejection is attributed to the object only if the operator has the permission.
     async fn write(&self, key: &ObjectKey, patch: &Value) -> WriteResponse {
         let object = object_ref(self.kind, key);
         let client = &self.clients.storage_versions;

@@ -1,7 +1,7 @@
 //! Writes the migration record to its ConfigMap.
 //!
-//! Guarantees: the write applies to the ConfigMap as it was read, so a former leader cannot overwrite
-//! newer progress.
+//! Guarantees: the write applies to the ConfigMap as it was read, so a former leader cannot
+//! overwrite newer progress.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
-//! Field sets in the format of `managedFields`: values are selected by a field set, and a field set is
-//! derived from values and the schema.
+//! Field sets in the format of `managedFields`: values are selected by a field set, and a field set
+//! is derived from values and the schema.
 //!
-//! Path elements: `f:` with a key, `k:` with the keys of a list item, `v:` with a list item, `i:` with an
-//! index; `.` is the field itself.
+//! Path elements: `f:` with a key, `k:` with the keys of a list item, `v:` with a list item, `i:`
+//! with an index; `.` is the field itself.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{

@@ -37,7 +37,8 @@ pub(super) enum Fault {
     ListsExpired,
     /// A CA bundle is injected into the CRD.
     BundleInjected,
-    /// The older storage version is applied, a user writes an object, and the newer is applied again.
+    /// The older storage version is applied, a user writes an object, and the newer is applied
+    /// again.
     StorageRevertedAndRestored,
     /// The older storage version is applied, and a user writes an object.
     StorageReverted,
