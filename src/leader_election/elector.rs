@@ -16,7 +16,8 @@ use super::transition::{Outcome, after_write};
 use super::write::{PendingWrite, Write, may_hold_lease, prepare, released_lease};
 use crate::api::leadership::Leadership;
 use crate::clients::clock::{self, Clock};
-use crate::clients::lease::{LeaseClient, LeaseError, LeaseErrorClass};
+use crate::clients::error::{ApiError, ErrorClass};
+use crate::clients::named_object::LeaseClient;
 use crate::telemetry::{Gates, Metrics};
 
 /// The leader elector of one replica.
@@ -36,8 +37,8 @@ struct ElectionRun {
     election: ElectionState,
     /// What was logged last about decisions, reads and writes, so that each change is logged once.
     decided: Option<Reason>,
-    read_failure: Option<LeaseErrorClass>,
-    write_failure: Option<LeaseErrorClass>,
+    read_failure: Option<ErrorClass>,
+    write_failure: Option<ErrorClass>,
 }
 
 impl LeaderElector {
@@ -160,7 +161,7 @@ impl LeaderElector {
         }
     }
 
-    async fn release_lease(&self, election: &ElectionState) -> Result<bool, LeaseError> {
+    async fn release_lease(&self, election: &ElectionState) -> Result<bool, ApiError> {
         let limit = self.timing.call_timeout();
         let lease = self.port.read(limit).await?;
         let times = (self.clock.now(), clock::wall());
@@ -171,23 +172,23 @@ impl LeaderElector {
     }
 }
 
-const fn read_failure(class: LeaseErrorClass) -> LeaseState {
+const fn read_failure(class: ErrorClass) -> LeaseState {
     match class {
-        LeaseErrorClass::NotFound => LeaseState::NotFound,
-        LeaseErrorClass::Rejected => LeaseState::Unknown(ReadFailure::Forbidden),
-        LeaseErrorClass::Conflict | LeaseErrorClass::ServerError | LeaseErrorClass::Unreachable => {
+        ErrorClass::NotFound => LeaseState::NotFound,
+        ErrorClass::Rejected => LeaseState::Unknown(ReadFailure::Forbidden),
+        ErrorClass::Conflict | ErrorClass::ServerError | ErrorClass::Unreachable => {
             LeaseState::Unknown(ReadFailure::NoResponse)
         }
     }
 }
 
-const fn write_failure(class: LeaseErrorClass, creates: bool) -> Outcome {
+const fn write_failure(class: ErrorClass, creates: bool) -> Outcome {
     match class {
         // A create that finds nothing lacks its namespace: an early retry does not help.
-        LeaseErrorClass::NotFound if creates => Outcome::Forbidden,
-        LeaseErrorClass::NotFound => Outcome::NotFound,
-        LeaseErrorClass::Conflict => Outcome::Conflict,
-        LeaseErrorClass::Rejected => Outcome::Forbidden,
-        LeaseErrorClass::ServerError | LeaseErrorClass::Unreachable => Outcome::Unknown,
+        ErrorClass::NotFound if creates => Outcome::Forbidden,
+        ErrorClass::NotFound => Outcome::NotFound,
+        ErrorClass::Conflict => Outcome::Conflict,
+        ErrorClass::Rejected => Outcome::Forbidden,
+        ErrorClass::ServerError | ErrorClass::Unreachable => Outcome::Unknown,
     }
 }

@@ -11,8 +11,8 @@ use super::secret;
 use super::state::{ReadFailure, SecretState, TargetState};
 use crate::api::{kinds, names};
 use crate::clients::ca_bundles::{CaBundleClient, Target, TargetWebhooks, WebhookClientConfig};
-use crate::clients::ca_secret::CaSecretClient;
 use crate::clients::error::{ApiError, ErrorClass};
+use crate::clients::named_object::CaSecretClient;
 
 /// The Secret and the targets of one installation.
 #[derive(Clone)]
@@ -46,7 +46,7 @@ impl CertClients {
         let converted = kinds::ALL.into_iter().filter(|kind| kind.has_older_versions());
         let definitions = converted.map(|kind| Target::Definition(kind.crd_name()));
         Self {
-            authorities: CaSecretClient::new(client.clone(), namespace),
+            authorities: CaSecretClient::new(client.clone(), namespace, names::WEBHOOK_CA_SECRET),
             trust: CaBundleClient::new(client),
             targets: definitions.chain([Target::Validating, Target::Mutating]).collect(),
         }

@@ -7,7 +7,7 @@ use super::{Checker, OMIT_HINT, parse_duration};
 use crate::api::namespace_access::NamespaceAccess;
 use crate::cli::RunArgs;
 use crate::settings::{Certificates, Scope, WebhookMode, Webhooks};
-use crate::storage_migration::Way;
+use crate::storage_migration::MigrationMode;
 use crate::webhook_certs::{CA, LEAF, Lifetimes, PROPAGATION_DELAY_FLAG};
 
 /// Value of `--webhook-listen` that disables the webhook server.
@@ -62,11 +62,11 @@ impl Checker {
     }
 
     /// Checks the mode of storage version migration.
-    pub(super) fn migration(&mut self, args: &RunArgs) -> Option<Way> {
+    pub(super) fn migration(&mut self, args: &RunArgs) -> Option<MigrationMode> {
         match args.storage_migration.as_str() {
-            "operator" => Some(Way::Own),
-            "kubernetes" => Some(Way::Kubernetes),
-            "off" => Some(Way::Off),
+            "operator" => Some(MigrationMode::Operator),
+            "kubernetes" => Some(MigrationMode::Kubernetes),
+            "off" => Some(MigrationMode::Off),
             other => {
                 let expected = "must be operator, kubernetes or off";
                 self.add("--storage-migration", other, expected, OMIT_HINT);

@@ -1,6 +1,7 @@
-//! Writes a record down.
-//! Comes in: the record, and the object that was read. Goes out: whether it is written. May touch: `clients`. It lands on
-//! the object as it was read, or nowhere: whoever led before must not turn the page back.
+//! Writes the migration record to its ConfigMap.
+//!
+//! Guarantees: the write applies to the ConfigMap as it was read, so a former leader cannot
+//! overwrite newer progress.
 
 use std::collections::BTreeMap;
 
@@ -8,35 +9,35 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::ObjectMeta;
 use serde_json::json;
 
-use super::{Acting, Done, failed};
+use super::{Executor, StepResult, failure};
 use crate::api::names;
-use crate::storage_migration::record::{Record, Tally};
+use crate::storage_migration::record::{Counts, Record};
 
-impl Acting<'_> {
-    /// Writes a record down.
-    pub(super) async fn save(&self, record: Record) -> Done {
+impl Executor<'_> {
+    /// Writes a record.
+    pub(super) async fn save(&self, record: Record) -> StepResult {
         let Ok(text) = serde_json::to_string(&record) else {
-            return Done::Unwell("the record cannot be written as JSON".to_owned());
+            return StepResult::Failed("failed to serialize the record as JSON".to_owned());
         };
-        let (namespace, key) = (&self.outlook.namespace, self.kind.crd_name());
-        let objects = &self.outlook.objects;
-        let written = match &self.looked.book {
-            Some(book) => {
-                let version = &book.metadata.resource_version;
+        let (namespace, key) = (&self.clients.namespace, self.kind.crd_name());
+        let objects = &self.clients.objects;
+        let written = match &self.observation.config_map {
+            Some(config_map) => {
+                let version = &config_map.metadata.resource_version;
                 let patch =
                     json!({ "metadata": { "resourceVersion": version }, "data": { key: text } });
                 objects.merge::<ConfigMap>(namespace, names::MIGRATION_RECORD, &patch).await
             }
-            None => objects.create(&book(namespace, key, text)).await,
+            None => objects.create(&config_map(namespace, key, text)).await,
         };
         match written {
-            Ok(_) => Done::Well(Box::new(record), Tally::default()),
-            Err(error) => failed(&error),
+            Ok(_) => StepResult::Done(Box::new(record), Counts::default()),
+            Err(error) => failure(&error),
         }
     }
 }
 
-fn book(namespace: &str, key: String, text: String) -> ConfigMap {
+fn config_map(namespace: &str, key: String, text: String) -> ConfigMap {
     let labels = [(names::NAME_LABEL, names::OPERATOR), (names::MANAGED_BY_LABEL, names::OPERATOR)];
     let owned = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
     ConfigMap {

@@ -1,4 +1,4 @@
-//! What owners of an older version own in the hub's.
+//! Managed fields of older versions in the hub version.
 
 use super::*;
 use crate::api::kinds;
@@ -14,10 +14,10 @@ fn entry(manager: &str, version: &str, fields: &Value) -> Value {
     })
 }
 
-fn object(owners: &[Value]) -> Value {
+fn object(entries: &[Value]) -> Value {
     json!({
         "apiVersion": "etcd.appdelivery.cncf.io/v1", "kind": "EtcdCluster",
-        "metadata": { "name": "main", "managedFields": owners },
+        "metadata": { "name": "main", "managedFields": entries },
         "spec": {
             "replicas": 3, "version": "3.6.16",
             "image": { "repository": "example.org/etcd", "pullPolicy": "Always" },
@@ -45,15 +45,15 @@ fn alpha() -> Value {
 }
 
 #[test]
-fn owners_that_speak_a_served_version_are_left_alone() {
+fn managers_of_a_served_version_are_unchanged() {
     let object = object(&[entry("a", "v1alpha1", &alpha())]);
-    assert_eq!(rewritten(cluster(), &object, &served(&["v1", "v1alpha1"])), None);
+    assert_eq!(migrate_managers(cluster(), &object, &served(&["v1", "v1alpha1"])), None);
 }
 
 #[test]
-fn an_owner_keeps_what_they_own_under_the_names_of_the_hub() {
+fn manager_keeps_its_fields_under_their_hub_names() {
     let object = object(&[entry("a", "v1alpha1", &alpha())]);
-    let list = rewritten(cluster(), &object, &served(&["v1"])).unwrap();
+    let list = migrate_managers(cluster(), &object, &served(&["v1"])).unwrap();
     let expected = json!({
         "f:metadata": { "f:labels": { "f:team": {} } },
         "f:spec": {
@@ -67,38 +67,38 @@ fn an_owner_keeps_what_they_own_under_the_names_of_the_hub() {
 }
 
 #[test]
-fn what_an_owner_could_not_say_does_not_become_theirs() {
+fn manager_does_not_gain_fields_that_its_version_lacks() {
     let all = json!({ "f:spec": { "f:repository": {} } });
     let object = object(&[entry("a", "v1alpha1", &all)]);
-    let list = rewritten(cluster(), &object, &served(&["v1"])).unwrap();
+    let list = migrate_managers(cluster(), &object, &served(&["v1"])).unwrap();
     let expected = json!({ "f:spec": { "f:image": { "f:repository": {} } } });
-    assert_eq!(list[0]["fieldsV1"], expected, "pullPolicy is somebody else's");
+    assert_eq!(list[0]["fieldsV1"], expected, "pullPolicy has another manager");
 }
 
 #[test]
-fn two_entries_of_one_owner_become_one_and_others_stay_as_they_are() {
+fn two_entries_of_one_manager_are_joined_and_other_entries_are_unchanged() {
     let object = object(&[
         entry("a", "v1beta1", &json!({ "f:spec": { "f:size": {} } })),
         entry("b", "v1", &json!({ "f:spec": { "f:version": {} } })),
         entry("a", "v1alpha1", &json!({ "f:spec": { "f:repository": {} } })),
     ]);
-    let list = rewritten(cluster(), &object, &served(&["v1"])).unwrap();
+    let list = migrate_managers(cluster(), &object, &served(&["v1"])).unwrap();
     let both = json!({ "f:spec": { "f:replicas": {}, "f:image": { "f:repository": {} } } });
     let other = entry("b", "v1", &json!({ "f:spec": { "f:version": {} } }));
     assert_eq!(list, [entry("a", "v1", &both), other]);
 }
 
 #[test]
-fn of_a_version_that_nobody_knows_any_more_what_has_the_same_name_stays() {
+fn fields_of_an_unknown_version_are_kept_if_their_names_exist() {
     let fields = json!({ "f:spec": { "f:version": {}, "f:members": {} } });
     let object = object(&[entry("a", "v1alpha0", &fields)]);
-    let list = rewritten(cluster(), &object, &served(&["v1"])).unwrap();
+    let list = migrate_managers(cluster(), &object, &served(&["v1"])).unwrap();
     assert_eq!(list, [entry("a", "v1", &json!({ "f:spec": { "f:version": {} } }))]);
 }
 
 #[test]
-fn an_empty_list_is_never_written() {
+fn empty_list_is_never_written() {
     let fields = json!({ "f:spec": { "f:members": {} } });
     let object = object(&[entry("a", "v1alpha0", &fields)]);
-    assert_eq!(rewritten(cluster(), &object, &served(&["v1"])), None);
+    assert_eq!(migrate_managers(cluster(), &object, &served(&["v1"])), None);
 }
