@@ -185,7 +185,7 @@ fn log_started(listener: &TcpListener, election: &Election, scope: &Scope) {
 fn elector(election: Election, shared: &Shared, told: watch::Sender<Leadership>) -> LeaderElector {
     let Election { lease_namespace, lease_name, identity, timing } = election;
     LeaderElector {
-        port: LeaseClient::new(shared.client.clone(), &lease_namespace, &lease_name),
+        client: LeaseClient::new(shared.client.clone(), &lease_namespace, &lease_name),
         identity,
         timing,
         clock: shared.clock,
