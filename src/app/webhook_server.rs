@@ -93,7 +93,7 @@ fn certificate(
     let (gates, metrics) = (shared.gates.clone(), shared.metrics.clone());
     match &webhooks.certificates {
         Certificates::Files(folder) => {
-            let files = FileSource { folder: folder.clone(), identity, gates, metrics };
+            let files = FileSource { dir: folder.clone(), resolver: identity, gates, metrics };
             tokio::spawn(files.run(stop.requested()))
         }
         Certificates::BuiltIn(lifetimes) => {
@@ -101,7 +101,7 @@ fn certificate(
                 clients: clients(shared),
                 lifetimes: *lifetimes,
                 clock: shared.clock,
-                identity,
+                resolver: identity,
                 gates,
                 metrics,
             };
@@ -120,7 +120,7 @@ pub(super) fn leader_task(webhooks: &Webhooks, shared: &Shared) -> Option<Leader
         clients: clients(shared),
         lifetimes,
         clock: shared.clock,
-        mandate: shared.mandate.clone(),
+        leader_guard: shared.mandate.clone(),
         metrics: shared.metrics.clone(),
     };
     // It is aborted when leadership ends, so it needs no shutdown signal.

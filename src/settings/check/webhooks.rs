@@ -8,7 +8,9 @@ use crate::api::namespace_access::NamespaceAccess;
 use crate::cli::RunArgs;
 use crate::settings::{Certificates, Scope, WebhookMode, Webhooks};
 use crate::storage_migration::Way;
-use crate::webhook_certs::{CA, LEAF, Lifetimes, PROPAGATION_DELAY_FLAG};
+use crate::webhook_certs::{
+    CA_LIFETIME_FLAG, LEAF_LIFETIME_FLAG, Lifetimes, PROPAGATION_DELAY_FLAG,
+};
 
 /// The word that serves no webhooks.
 const NONE: &str = "none";
@@ -36,16 +38,17 @@ impl Checker {
 
     fn lifetimes(&mut self, args: &RunArgs) -> Option<Lifetimes> {
         let lifetimes = Lifetimes {
-            ca: self.lifetime(CA, &args.webhook_ca_lifetime)?,
-            leaf: self.lifetime(LEAF, &args.webhook_leaf_lifetime)?,
-            settle: self.lifetime(PROPAGATION_DELAY_FLAG, &args.webhook_ca_propagation_delay)?,
+            ca: self.lifetime(CA_LIFETIME_FLAG, &args.webhook_ca_lifetime)?,
+            leaf: self.lifetime(LEAF_LIFETIME_FLAG, &args.webhook_leaf_lifetime)?,
+            propagation_delay: self
+                .lifetime(PROPAGATION_DELAY_FLAG, &args.webhook_ca_propagation_delay)?,
         };
         let problems = lifetimes.problems();
         let fits = problems.is_empty();
         for (setting, expected) in problems {
             let found = match setting {
-                CA => &args.webhook_ca_lifetime,
-                LEAF => &args.webhook_leaf_lifetime,
+                CA_LIFETIME_FLAG => &args.webhook_ca_lifetime,
+                LEAF_LIFETIME_FLAG => &args.webhook_leaf_lifetime,
                 _ => &args.webhook_ca_propagation_delay,
             };
             self.add(setting, found, &expected, "change it, or leave all three out");
