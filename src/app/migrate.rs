@@ -275,7 +275,8 @@ impl MigrationStatus {
         message.extend(progress);
         message.push('\n');
         let failures = record.iter().flat_map(|record| &record.failures);
-        message.extend(failures.map(|failure| format!("  {}: {}\n", failure.object, failure.message)));
+        message
+            .extend(failures.map(|failure| format!("  {}: {}\n", failure.object, failure.message)));
         message
     }
 }

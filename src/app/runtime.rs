@@ -190,7 +190,7 @@ fn elector(
 ) -> LeaderElector {
     let Election { lease_namespace, lease_name, identity, timing } = election;
     LeaderElector {
-        port: LeaseClient::new(shared.client.clone(), &lease_namespace, &lease_name),
+        client: LeaseClient::new(shared.client.clone(), &lease_namespace, &lease_name),
         identity,
         timing,
         clock: shared.clock,

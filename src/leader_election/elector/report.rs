@@ -26,7 +26,7 @@ impl LeaderElector {
     }
 
     /// As [`LeaderElector::report`] during a shutdown, where losing the lead is expected.
-    pub(super) fn report_resigned(&self) {
+    pub(super) fn report_shutdown(&self) {
         if let Leadership::Leading { .. } = self.publish(Leadership::Following) {
             tracing::info!(identity = self.identity, "this replica no longer leads");
         }
@@ -58,7 +58,7 @@ impl LeaderElector {
 
     /// One line per changed decision; one per reconciliation would be a line every other second.
     pub(super) fn report_plan(&self, run: &mut ElectionRun, plan: Plan, lease_state: &LeaseState) {
-        if run.decided.replace(plan.reason) == Some(plan.reason) {
+        if run.logged_reason.replace(plan.reason) == Some(plan.reason) {
             return;
         }
         let holder = match lease_state {
@@ -80,10 +80,10 @@ impl LeaderElector {
         );
     }
 
-    pub(super) fn report_unread(&self, run: &mut ElectionRun, error: &ApiError) {
+    pub(super) fn report_read_error(&self, run: &mut ElectionRun, error: &ApiError) {
         let class = error.class();
         let (identity, error) = (self.identity.as_str(), error_chain(error));
-        if run.read_failure.replace(class) == Some(class) {
+        if run.logged_read_error.replace(class) == Some(class) {
             tracing::debug!(identity, error, "lease still cannot be read");
             return;
         }
@@ -92,8 +92,8 @@ impl LeaderElector {
             ErrorClass::Rejected => tracing::warn!(
                 identity,
                 error,
-                "the Kubernetes API forbids reading the lease; check the operator's Role and \
-                 RoleBinding and its service account token"
+                "the Kubernetes API rejects reading the lease; check the operator's Role, \
+                 RoleBinding and service account token"
             ),
             ErrorClass::Conflict | ErrorClass::ServerError => {
                 tracing::warn!(identity, error, "reading the lease failed; retrying");
@@ -104,10 +104,10 @@ impl LeaderElector {
         }
     }
 
-    pub(super) fn report_unwritten(&self, run: &mut ElectionRun, error: &ApiError) {
+    pub(super) fn report_write_error(&self, run: &mut ElectionRun, error: &ApiError) {
         let class = error.class();
         let (identity, error) = (self.identity.as_str(), error_chain(error));
-        if run.write_failure.replace(class) == Some(class) {
+        if run.logged_write_error.replace(class) == Some(class) {
             tracing::debug!(identity, error, "lease still cannot be written");
             return;
         }
@@ -130,8 +130,12 @@ impl LeaderElector {
         }
     }
 
-    pub(super) fn report_unreleased(&self, error: &ApiError) {
+    pub(super) fn report_release_error(&self, error: &ApiError) {
         let error = error_chain(error);
-        tracing::warn!(identity = self.identity, error, "lease not released; it expires by itself");
+        tracing::warn!(
+            identity = self.identity,
+            error,
+            "lease not released; other replicas wait for its expiry"
+        );
     }
 }
