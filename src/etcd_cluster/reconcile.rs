@@ -252,11 +252,11 @@ impl Reconciler<'_> {
     ) -> Result<(Option<CertificateError>, Option<ActError>, bool), ReconcileError> {
         let Context { keyring, objects, .. } = self.context;
         match keyring.reconcile(objects, circle, self.now).await {
-            Ok(CertificateOutcome { written, stuck, turns, moves }) => {
-                self.report_rotation(cluster, &turns, &moves).await;
+            Ok(CertificateOutcome { written, error, rotation_steps, trust_steps }) => {
+                self.report_rotation(cluster, &rotation_steps, &trust_steps).await;
                 let is_told = written.contains(&names::client_secret(self.blueprint.name));
-                let is_told_late = is_told || stuck.is_some();
-                Ok((stuck, None, is_told_late))
+                let is_told_late = is_told || error.is_some();
+                Ok((error, None, is_told_late))
             }
             // Without a right to Secrets there is nothing to tell, either: another room does.
             Err(CertificateManagerError::Read(error)) if error.class() == ErrorClass::Rejected => {
@@ -307,7 +307,7 @@ impl Reconciler<'_> {
             if trouble.is_some() { Some(RETRY_DELAY) } else { requeue_after(late, is_idle(&plan)) };
         let plan = status::reported_plan(&observation.stock.cluster, &seen, plan);
         let tidings =
-            CertificateReport { stuck: why, ..self.context.keyring.report(self.blueprint.uid) };
+            CertificateReport { error: why, ..self.context.keyring.report(self.blueprint.uid) };
         let input = StatusInput {
             inputs: &look,
             state: &seen,

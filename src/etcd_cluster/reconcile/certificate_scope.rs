@@ -30,21 +30,24 @@ pub(super) fn certificate_scope<'a>(
     let mut told: Vec<MemberName> = members.iter().map(|(name, _)| name.clone()).collect();
     told.sort();
     let seated = |pod: &Pod| PodEndpoint {
-        seat: PodTrust {
+        trust: PodTrust {
             member: name_of(pod),
-            pod: uid(pod),
-            trusts: pod.annotations().get(names::TRUST_BUNDLE_HASH_ANNOTATION).cloned(),
+            pod_uid: uid(pod),
+            trust_hash: pod.annotations().get(names::TRUST_BUNDLE_HASH_ANNOTATION).cloned(),
         },
-        place: observe::member_endpoint(stock, pod, now).map(|(_, place)| place),
+        endpoint: observe::member_endpoint(stock, pod, now).map(|(_, place)| place),
         // One of which nothing can be read may use everything.
-        uses: [listeners_of(pod).is_none_or(|it| it.accepts(Scheme::Https)), has_peer_certs(pod)],
+        uses_tls: [
+            listeners_of(pod).is_none_or(|it| it.accepts(Scheme::Https)),
+            has_peer_certs(pod),
+        ],
     };
     CertificateScope {
         blueprint,
         members,
-        told: formed.map(|_| told),
-        seats: stock.pods.iter().map(seated).collect(),
-        asks_nobody: auth.is_auth_disabled(blueprint.uid, now),
-        asked: stock.cluster.annotations().get(names::ROTATE_CA_ANNOTATION).cloned(),
+        published_members: formed.map(|_| told),
+        pods: stock.pods.iter().map(seated).collect(),
+        auth_disabled: auth.is_auth_disabled(blueprint.uid, now),
+        rotation_request: stock.cluster.annotations().get(names::ROTATE_CA_ANNOTATION).cloned(),
     }
 }

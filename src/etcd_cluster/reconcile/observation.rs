@@ -93,7 +93,7 @@ impl Reconciler<'_> {
         heard.auth = auth.ask(objects, &blueprint, (&heard, &lines, known), self.now).await;
         let named = |word: String| MemberName(format!("{}-{word}", self.blueprint.name));
         let free = random::name_suffixes(CANDIDATE_NAMES).into_iter().map(named).collect();
-        let trust = keyring.trust(self.blueprint.uid);
+        let trust = keyring.trust_hash(self.blueprint.uid);
         // Who is silent must not be waited for once more.
         let may_ask = !options::heartbeat_is_set(self.blueprint.spec) && heard.all_reachable();
         let measured = match heard.quorum.known().filter(|_| may_ask) {

@@ -67,7 +67,7 @@ impl Reconciler<'_> {
         trouble: Option<&ActError>,
     ) -> Result<Action, ReconcileError> {
         let known =
-            self.context.keyring.report(self.blueprint.uid).flaw.map(CertificateError::External);
+            self.context.keyring.report(self.blueprint.uid).problem.map(CertificateError::External);
         let why = why.or(known);
         let comes = matches!(&why, Some(CertificateError::External(flaw)) if !flaw.needs_user());
         let words = why.map(|it| it.to_string()).or_else(|| trouble.map(|it| error_chain(it)));
@@ -132,8 +132,8 @@ impl Reconciler<'_> {
         turns: &[RotationStep],
         moves: &[TrustStep],
     ) {
-        let turns = turns.iter().filter_map(|it| Some((it.reason()?, it.words())));
-        let moves = moves.iter().filter_map(|it| Some((it.reason()?, it.words())));
+        let turns = turns.iter().filter_map(|it| Some((it.reason()?, it.message())));
+        let moves = moves.iter().filter_map(|it| Some((it.reason()?, it.message())));
         for (reason, words) in turns.chain(moves) {
             self.publish_event(of, EventType::Normal, reason, words).await;
         }

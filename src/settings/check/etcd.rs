@@ -45,7 +45,7 @@ impl Checker {
             let expected = format!("it must be at most a sixth of {CA} {}", args.etcd_ca_lifetime);
             self.add(OVERLAP, &args.etcd_ca_overlap, &expected, "lower it, or raise the other");
         }
-        let lifetimes = Lifetimes { authority: authority?, leaf: leaf?, overlap: overlap? };
+        let lifetimes = Lifetimes { ca: authority?, leaf: leaf?, overlap: overlap? };
         has_image.then_some(Etcd { agent_image: image, lifetimes })
     }
 }
