@@ -180,9 +180,10 @@ fn healthy_while_defragmenting(input: &StatusInput<'_>) -> bool {
 }
 
 fn certificates(input: &StatusInput<'_>) -> ConditionUpdate {
-    let CertificateReport { stuck, turning, changing, flaw, is_given } = &input.certificates;
-    let (is_valid, reason, message) = match (stuck, flaw, changing, turning) {
-        (Some(stuck), ..) => (false, CERTIFICATE_ERROR, stuck.to_string()),
+    let CertificateReport { error, rotation, trust_change, problem, is_external } =
+        &input.certificates;
+    let (is_valid, reason, message) = match (error, problem, trust_change, rotation) {
+        (Some(error), ..) => (false, CERTIFICATE_ERROR, error.to_string()),
         (None, Some(flaw), ..) => {
             let message = certificate_source::problem_message(flaw);
             (false, certificate_source::problem_reason(flaw), message)
@@ -193,7 +194,7 @@ fn certificates(input: &StatusInput<'_>) -> ConditionUpdate {
         (None, None, None, Some(it)) => {
             (true, ca_rotation::rotation_reason(it), ca_rotation::rotation_message(it))
         }
-        (None, None, None, None) if *is_given => {
+        (None, None, None, None) if *is_external => {
             let message =
                 "External certificates are valid; the operator copies new ones automatically";
             (true, VALID, message.to_owned())
@@ -207,8 +208,8 @@ fn certificates(input: &StatusInput<'_>) -> ConditionUpdate {
 
 /// Why a cluster is not ready though all members are up to date and healthy.
 fn not_ready(input: &StatusInput<'_>) -> Option<(&'static str, String)> {
-    if let Some(stuck) = &input.certificates.stuck {
-        return Some((CERTIFICATE_ERROR, stuck.to_string()));
+    if let Some(error) = &input.certificates.error {
+        return Some((CERTIFICATE_ERROR, error.to_string()));
     }
     if let Reading::Known(council) = &input.inputs.probe.quorum
         && let Some(alarm) = council.alarms.first()

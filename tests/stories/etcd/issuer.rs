@@ -56,7 +56,7 @@ async fn signed(story: &Story, definitions: &str) -> Result<()> {
     ensure!(words.contains("cert-manager is not installed"), "{words}");
     ensure!(cluster.pods().await?.is_empty(), "pods were made without certificates");
     story.admin.run(&["apply", "--server-side", "--filename", definitions]).await?;
-    told_in(story, &cluster, "WaitingForCertificate", "cert-manager has not made the Secret")
+    told_in(story, &cluster, "WaitingForCertificate", "cert-manager has not created Secret")
         .await?;
     let _manager = manager(story).await?;
     issuer(story, "clients").await?;

@@ -39,10 +39,7 @@ async fn a_cluster_waits_for_the_certificates_of_its_user_and_is_founded_with_th
     with_operator("etcd-own-founded", Disturbs::Nothing, async |story| {
         let cluster = story.make_cluster("main", &small(3, &of_secrets())).await?;
         let (reason, words) = cluster.says(story, "Stalled", "True", SAYS).await?;
-        ensure!(
-            reason == "CertificateError" && words.contains("Secret mine is not there"),
-            "{words}"
-        );
+        ensure!(reason == "CertificateError" && words.contains("Secret mine not found"), "{words}");
         ensure!(cluster.pods().await?.is_empty(), "pods were made without certificates");
         let (mine, ours) = both(story).await?;
         cluster.comes(story, 3, COMES).await?;
@@ -287,7 +284,7 @@ async fn bad_ones_are_told(story: &Story, cluster: &Cluster, mine: &Authority) -
         (others, "no CA of the trust bundle signed the certificate".to_owned()),
         (
             with(mine.sign("members", &["a.example.com".to_owned()], Use::Both)?),
-            format!("it must name {host}"),
+            format!("add the SAN {host}"),
         ),
         (
             with(mine.sign("members", hosts, Use::Server)?),
@@ -304,7 +301,7 @@ async fn bad_ones_are_told(story: &Story, cluster: &Cluster, mine: &Authority) -
         told_in(story, cluster, "InvalidCertificate", &wanted).await?;
     }
     story.api::<Secret>().delete(MINE, &DeleteParams::default()).await?;
-    told_in(story, cluster, "InvalidCertificate", "is not there").await?;
+    told_in(story, cluster, "InvalidCertificate", "not found").await?;
     cluster.user.well(3).await.context("while the Secret is gone")?;
     let object = cluster.look().await?;
     let stalled = condition_of(&object, "Stalled").context("no Stalled")?;
