@@ -11,7 +11,7 @@
 
 #[path = "docs/api.rs"]
 mod api;
-#[path = "support/tables.rs"]
+#[path = "support/markdown_tables.rs"]
 mod tables;
 
 use std::collections::BTreeSet;

@@ -166,7 +166,7 @@ pub(crate) fn sources(folder: &str) -> Vec<Source> {
             }
         }
     }
-    assert!(!found.is_empty(), "{folder} holds no sources; is its name spelled right?");
+    assert!(!found.is_empty(), "{folder} contains no sources");
     found.sort_by(|one, other| one.path.cmp(&other.path));
     found
 }
