@@ -1,5 +1,5 @@
-//! Property tests of admission on objects generated from the schemas: an update through an older version
-//! changes the fields of that version and nothing else, whatever its annotation contains.
+//! Property tests of admission on objects generated from the schemas: an update through an older
+//! version changes the fields of that version and nothing else, whatever its annotation contains.
 //! `QUORATE_CASES` and `QUORATE_SEED` are those of the property tests of conversion.
 #![allow(
     clippy::unwrap_used,
@@ -33,7 +33,8 @@ use quorate::webhook::spoke_update::SpokeUpdate;
 use schemas::schema;
 use serde_json::{Value, json};
 
-/// Share of the cases of the conversion properties, in percent: each case costs dozens of conversions.
+/// Share of the cases of the conversion properties, in percent: each case costs dozens of
+/// conversions.
 const PERCENT: u64 = 1;
 
 /// The annotation as a segment of a JSON pointer.
@@ -190,8 +191,8 @@ fn update_through_a_spoke_changes_its_fields_and_nothing_else() {
     }
 }
 
-/// Tests a property on replacements through a spoke: all of its fields are new, and the annotation is
-/// not trusted.
+/// Tests a property on replacements through a spoke: all of its fields are new, and the annotation
+/// is not trusted.
 fn for_replacements(
     holds: impl Fn(&'static Kind, &'static str, &Replacement) -> Result<(), TestCaseError>,
 ) {

@@ -1,6 +1,6 @@
-//! Complete reviews and their responses: the files in `admission_reviews/` are the cases. Each is sent as
-//! the API server sends it: an object in an older version is first converted to v1 by a conversion
-//! review, and so is the stored object. All differing cases are reported at once.
+//! Complete reviews and their responses: the files in `admission_reviews/` are the cases. Each is
+//! sent as the API server sends it: an object in an older version is first converted to v1 by a
+//! conversion review, and so is the stored object. All differing cases are reported at once.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

@@ -1,5 +1,5 @@
-//! Property tests of conversion on objects generated from the schemas: every pair of versions in both
-//! directions, with every leaf set, and with keys missing, null, unknown or of another type.
+//! Property tests of conversion on objects generated from the schemas: every pair of versions in
+//! both directions, with every leaf set, and with keys missing, null, unknown or of another type.
 //! `QUORATE_CASES` sets the number of objects for each pair of versions, `QUORATE_SEED` the seed.
 #![allow(
     clippy::unwrap_used,
@@ -71,8 +71,8 @@ fn same(left: &Value, right: &Value) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// The object without empty annotations: `{}` and `null` are the same as none for the API server, and
-/// conversion removes an empty map.
+/// The object without empty annotations: `{}` and `null` are the same as none for the API server,
+/// and conversion removes an empty map.
 fn normalized(object: &Value) -> Value {
     let mut object = object.clone();
     let empty =

@@ -1,5 +1,5 @@
-//! Denials and warnings with their complete messages: the manifests in `denied/` and `warnings/` are the
-//! cases. All differing cases are reported at once.
+//! Denials and warnings with their complete messages: the manifests in `denied/` and `warnings/`
+//! are the cases. All differing cases are reported at once.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

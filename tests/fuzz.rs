@@ -1,5 +1,6 @@
-//! Fuzzes the review handler with arbitrary bytes and disturbed reviews: it never panics, and a response
-//! with status 200 is a review with the uid of the request. `PROPTEST_CASES` sets the number of cases.
+//! Fuzzes the review handler with arbitrary bytes and disturbed reviews: it never panics, and a
+//! response with status 200 is a review with the uid of the request. `PROPTEST_CASES` sets the
+//! number of cases.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use jiff::Timestamp;

@@ -1,5 +1,5 @@
-//! Leader election with real processes and a minimal API server. The rules are tested by the model test in
-//! `src/leader_election`.
+//! Leader election with real processes and a minimal API server. The rules are tested by the model
+//! test in `src/leader_election`.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 #[path = "support/api_server.rs"]

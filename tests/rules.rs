@@ -1,5 +1,5 @@
-//! Schemas and CEL rules: every rule accepts and rejects the specs of its case, every rule has a case,
-//! and every field is documented and bounded.
+//! Schemas and CEL rules: every rule accepts and rejects the specs of its case, every rule has a
+//! case, and every field is documented and bounded.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

@@ -1,6 +1,6 @@
-//! The samples in `deploy/samples`: each is a valid object, survives conversion to every version, is
-//! accepted or rejected by this release as the table in its README.md states, and can be read by its
-//! controller. Together they contain every field.
+//! The samples in `deploy/samples`: each is a valid object, survives conversion to every version,
+//! is accepted or rejected by this release as the table in its README.md states, and can be read by
+//! its controller. Together they contain every field.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -235,8 +235,8 @@ fn samples_contain_every_field() {
     assert!(known.len() > 150, "only {} fields were found", known.len());
 }
 
-/// A field: the schema of its object, and its name. An object type that is used at several paths needs
-/// a sample at one of them.
+/// A field: the schema of its object, and its name. An object type that is used at several paths
+/// needs a sample at one of them.
 type Field = (String, String);
 
 /// All fields below a schema, with a path.

@@ -1,5 +1,5 @@
-//! Hostile clients at the webhook server, beside legitimate ones. `QUORATE_ATTACKS` sets the number of
-//! hostile requests, `QUORATE_SEED` their order.
+//! Hostile clients at the webhook server, beside legitimate ones. `QUORATE_ATTACKS` sets the number
+//! of hostile requests, `QUORATE_SEED` their order.
 //!
 //! Guarantees: each legitimate request gets the same response as without hostile clients, nothing
 //! panics, memory stays below its bound, and every hostile connection ends.
@@ -42,8 +42,8 @@ use tokio::task::JoinSet;
 /// Default of `QUORATE_ATTACKS`: hostile requests and handshakes.
 const ATTACKS: usize = 1200;
 const HOSTILE_CLIENTS: usize = 8;
-/// Memory bound of the server: 64 MiB for large bodies, as much for small ones, two parsed objects with
-/// their text, and 512 connections.
+/// Memory bound of the server: 64 MiB for large bodies, as much for small ones, two parsed objects
+/// with their text, and 512 connections.
 const MAX_MEMORY_MIB: u64 = 512;
 
 fn number(name: &str) -> Option<usize> {

@@ -13,8 +13,8 @@ pub(crate) fn rule(expression: impl Into<String>, message: impl Into<String>) ->
     json!({ "rule": expression.into(), "message": message.into() })
 }
 
-/// Whether every field of `path` exists. CEL fails on the first one that does not, so `has` is called
-/// for each of them.
+/// Whether every field of `path` exists. CEL fails on the first one that does not, so `has` is
+/// called for each of them.
 pub(crate) fn has_path(root: &str, path: &str) -> String {
     let mut checks = Vec::new();
     let mut so_far = root.to_owned();

@@ -68,7 +68,7 @@ pub const SCALING: &str = "Scaling";
 pub const UPDATING: &str = "Updating";
 /// A member is being recovered or replaced.
 pub const RECOVERING: &str = "Recovering";
-/// Certificates exist and do not expire soon.
+/// Certificates exist and are not close to expiry.
 pub const CERTIFICATES_VALID: &str = "CertificatesValid";
 /// Reconciliation is paused.
 pub const PAUSED: &str = "Paused";

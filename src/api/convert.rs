@@ -1,9 +1,9 @@
 //! Conversion of an object to another version of its kind, through the hub version.
 //!
-//! Guarantees: conversion is total. The API server sends objects without a spec, with nulls, and with
-//! values that its schema has not rejected yet, and a conversion that fails makes the whole kind
-//! unavailable. No value is invented. Each part is converted back to find the fields that the other
-//! version cannot express; those are preserved in an annotation.
+//! Guarantees: conversion is total. The API server sends objects without a spec, with nulls, and
+//! with values that its schema has not rejected yet, and a conversion that fails makes the whole
+//! kind unavailable. No value is invented. Each part is converted back to find the fields that the
+//! other version cannot express; those are preserved in an annotation.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 mod diff;

@@ -1,5 +1,5 @@
-//! The CRDs of this release, in the order of installation. `quorate crds` and the drift test use the
-//! same list.
+//! The CRDs of this release, in the order of installation. `quorate crds` and the drift test use
+//! the same list.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 pub mod compare;

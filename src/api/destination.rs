@@ -44,8 +44,8 @@ object! {
         /// Path-style requests: the bucket is in the path and not in the host. Most S3-compatible
         /// servers need it. Default: false.
         path_style: bool,
-        /// Secret with `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`. Default: the identity of the
-        /// pod.
+        /// Secret with `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`. Default: the identity of
+        /// the pod.
         credentials_secret_ref: LocalRef,
         /// Secret with `ca.crt`, for a server certificate that no public CA signed.
         ca_secret_ref: LocalRef,

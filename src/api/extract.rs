@@ -1,5 +1,5 @@
-//! Extracts plain values from the lenient fields of an object that passed validation.
-//! It is beside `validated` and not below it: a submodule could construct a `Validated` of anything.
+//! Extracts plain values from the lenient fields of an object that passed validation. It is beside
+//! `validated` and not below it: a submodule could construct a `Validated` of anything.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! Whether this replica is the leader. `leader_election` determines it; the type is here because every
-//! controller needs it.
+//! Whether this replica is the leader. `leader_election` determines it; the type is here because
+//! every controller needs it.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::time::Duration;

@@ -1,5 +1,6 @@
-//! Macros that declare API types: objects, string enums and bounded strings, each with its schema and
-//! its reader. One way to declare a field makes every field lenient in Rust and strict in the schema.
+//! Macros that declare API types: objects, string enums and bounded strings, each with its schema
+//! and its reader. One way to declare a field makes every field lenient in Rust and strict in the
+//! schema.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 /// Declares an object. Each field becomes a `Field<T>`; absent ones are not serialized. Its name on

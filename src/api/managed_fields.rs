@@ -1,13 +1,13 @@
 //! Managed fields: which field manager owns which fields of a spec.
 //!
-//! Assumptions: the API server maintains the list, but any client that may update the object can write
-//! it. If it cannot be read, callers must change nothing.
+//! Assumptions: the API server maintains the list, but any client that may update the object can
+//! write it. If it cannot be read, callers must change nothing.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use serde_json::{Map, Value};
 
-/// Path of a field in the spec, in the notation of `managedFields`: `f:` and a key, `k:` and the keys
-/// of an item, `v:` and an item, `i:` and an index.
+/// Path of a field in the spec, in the notation of `managedFields`: `f:` and a key, `k:` and the
+/// keys of an item, `v:` and an item, `i:` and an index.
 pub(crate) type Path<'a> = Vec<&'a str>;
 
 /// Entry of the managed fields: a manager, the API version it used, and its fields of the spec.
@@ -85,8 +85,8 @@ impl<'a> ManagedFields<'a> {
         self.versions.iter().any(|version| *version != api_version)
     }
 
-    /// Whether a server-side apply by `manager` can have produced this list from `before`. It changes
-    /// the fields of the manager, and at most removes fields of others.
+    /// Whether a server-side apply by `manager` can have produced this list from `before`. It
+    /// changes the fields of the manager, and at most removes fields of others.
     pub(crate) fn is_apply_result(&self, before: &Self, manager: &str) -> bool {
         let own_entry = |all: &Self| all.of_spec().find(|entry| entry.is_applied_by(manager));
         let (Some(was), Some(is)) = (own_entry(before), own_entry(self)) else { return false };
@@ -104,8 +104,8 @@ impl<'a> ManagedFields<'a> {
 pub(crate) struct Fields<'a>(&'a Map<String, Value>);
 
 impl<'a> Fields<'a> {
-    /// Whether the set contains the field at `path` or a part of it. An object alone does not include
-    /// its fields.
+    /// Whether the set contains the field at `path` or a part of it. An object alone does not
+    /// include its fields.
     pub(crate) fn contains(self, path: &[&str]) -> bool {
         let step = |here: &'a Map<String, Value>, step: &&str| here.get(*step)?.as_object();
         path.iter().try_fold(self.0, step).is_some()
@@ -124,8 +124,8 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// More entries than any legitimate object has. Each costs time, and a client that can write the list
-/// must not be able to cause much work with one request.
+/// More entries than any legitimate object has. Each costs time, and a client that can write the
+/// list must not be able to cause much work with one request.
 const MAX_ENTRIES: usize = 64;
 /// Key that stands for the field itself, beside its parts.
 const ITSELF: &str = ".";

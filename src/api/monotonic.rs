@@ -1,5 +1,5 @@
-//! Time on the monotonic clock of the process, as plain data. Wall clocks jump, so leader election must
-//! not depend on them.
+//! Time on the monotonic clock of the process, as plain data. Wall clocks jump, so leader election
+//! must not depend on them.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::time::Duration;

@@ -63,9 +63,9 @@ pub const MIGRATION_ROLE: &str = "quorate-storage-migration";
 pub const VIEW_ROLE: &str = "quorate-view";
 /// `ClusterRole` with write access to the kinds of the operator.
 pub const EDIT_ROLE: &str = "quorate-edit";
-/// `RoleBinding` of `NAMESPACE_ROLE` in such a namespace. Its name differs from that of the operator's
-/// own RoleBinding: the operator may delete bindings of this name, and must never delete its own
-/// permissions.
+/// `RoleBinding` of `NAMESPACE_ROLE` in such a namespace. Its name differs from that of the
+/// operator's own RoleBinding: the operator may delete bindings of this name, and must never delete
+/// its own permissions.
 pub const NAMESPACE_ROLE_BINDING: &str = "quorate-namespace";
 
 /// ConfigMap that records the progress of storage version migration.

@@ -1,6 +1,6 @@
 //! Validates endpoints, hosts, buckets and image repositories, with a message that states what is
-//! allowed. The patterns in the schema accept more, because a pattern has no message; what the remote
-//! side would reject is reported here.
+//! allowed. The patterns in the schema accept more, because a pattern has no message; what the
+//! remote side would reject is reported here.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::net::{Ipv4Addr, Ipv6Addr};

@@ -86,8 +86,8 @@ string_enum! {
 object! {
     /// Container image.
     pub struct Image {
-        /// Image repository without a tag, such as `registry.example.com/team/name`. Default: that of
-        /// the kind.
+        /// Image repository without a tag, such as `registry.example.com/team/name`. Default: that
+        /// of the kind.
         repository: Repository,
         /// Pull policy of the image. Default: that of Kubernetes.
         pull_policy: PullPolicy,

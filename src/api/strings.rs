@@ -1,5 +1,5 @@
-//! String types of the API with their bounds, each defined once for all kinds and versions.
-//! The bounds hold while the webhook is unavailable; `validation` checks what a pattern cannot express.
+//! String types of the API with their bounds, each defined once for all kinds and versions. The
+//! bounds hold while the webhook is unavailable; `validation` checks what a pattern cannot express.
 //! A CEL rule has a message and a pattern has none, so CEL is used where mistakes are common.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
@@ -328,7 +328,8 @@ string_type! {
 }
 
 string_type! {
-    /// Name of a bucket, a container or a PersistentVolumeClaim, before the type of the store is known.
+    /// Name of a bucket, a container or a PersistentVolumeClaim, before the type of the store is
+    /// known.
     pub struct StoreName;
     {
         "type": "string", "title": "the name of a bucket, a container or a claim", "example": "my-backups",

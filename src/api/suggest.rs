@@ -1,9 +1,9 @@
-//! Suggestions for invalid input: plain characters in place of typographic ones, and the most similar
-//! valid value. A suggestion appears only in messages; input is never corrected silently.
+//! Suggestions for invalid input: plain characters in place of typographic ones, and the most
+//! similar valid value. A suggestion appears only in messages; input is never corrected silently.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
-/// The string with plain characters, if it has characters that word processors and web pages insert:
-/// quotes and invisible characters are removed, dashes and spaces replaced.
+/// The string with plain characters, if it has characters that word processors and web pages
+/// insert: quotes and invisible characters are removed, dashes and spaces replaced.
 #[must_use]
 pub fn replace_typographic(text: &str) -> Option<String> {
     if text.chars().all(|letter| plain_form(letter).is_none()) {
@@ -40,8 +40,8 @@ const fn plain_form(letter: char) -> Option<&'static str> {
     }
 }
 
-/// The candidate that is most similar to `word`, ignoring case. The longer the word, the more letters
-/// may differ; words of up to two letters must match.
+/// The candidate that is most similar to `word`, ignoring case. The longer the word, the more
+/// letters may differ; words of up to two letters must match.
 #[must_use]
 pub fn did_you_mean<'a>(
     word: &str,

@@ -1,7 +1,7 @@
 //! A value that passed validation and cannot be constructed in any other way.
 //!
-//! Guarantees: controllers take a `Validated<_>` and never the API type, so an object that bypassed the
-//! webhook is rejected here with the same messages.
+//! Guarantees: controllers take a `Validated<_>` and never the API type, so an object that bypassed
+//! the webhook is rejected here with the same messages.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::ops::Deref;

@@ -1,9 +1,9 @@
-//! Validation of an object: all errors at once, and warnings, in the version of the request.
-//! Schema and CEL enforce most rules without it; here the same rules, and those that need more than a
+//! Validation of an object: all errors at once, and warnings, in the version of the request. Schema
+//! and CEL enforce most rules without it; here the same rules, and those that need more than a
 //! schema, have messages with the reason and the remedy.
 //!
-//! A rule reports a finding at a field path of v1; the path is then translated to the request version,
-//! where each path is reported once.
+//! A rule reports a finding at a field path of v1; the path is then translated to the request
+//! version, where each path is reported once.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 mod etcd_flags;

@@ -140,7 +140,8 @@ struct Status<'a> {
     message: &'a str,
 }
 
-/// The `ConversionReview` response. The objects are copied into it as they are, without parsing them.
+/// The `ConversionReview` response. The objects are copied into it as they are, without parsing
+/// them.
 pub(crate) fn encode_response(
     uid: &str,
     converted: &Converted,

@@ -1,5 +1,5 @@
-//! The preserved-fields annotation: fields of the object always win over it, and it has space for all
-//! preserved fields.
+//! The preserved-fields annotation: fields of the object always win over it, and it has space for
+//! all preserved fields.
 
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;

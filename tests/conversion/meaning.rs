@@ -1,5 +1,5 @@
-//! Semantics: nothing is invented, the hub can express everything, and defaults are the same in every
-//! version.
+//! Semantics: nothing is invented, the hub can express everything, and defaults are the same in
+//! every version.
 
 use proptest::prelude::*;
 use quorate::api::convert::PRESERVED_FIELDS_ANNOTATION;
@@ -74,8 +74,8 @@ fn nothing_is_invented_for_an_app() {
     nothing_is_invented("ExampleApp");
 }
 
-/// The hub can express every valid spec of an older version without preserved fields, except for the
-/// order of a set.
+/// The hub can express every valid spec of an older version without preserved fields, except for
+/// the order of a set.
 fn hub_expresses_everything(name: &str, exceptions: &[&str]) {
     let kind = kind(name);
     for spoke in ["v1beta1", "v1alpha1"] {
@@ -116,8 +116,8 @@ fn v1_expresses_every_older_app_spec() {
     hub_expresses_everything("ExampleApp", &["/spec/features"]);
 }
 
-/// The Rust types read every object that the API server accepts without an invalid field, and write it
-/// unchanged.
+/// The Rust types read every object that the API server accepts without an invalid field, and write
+/// it unchanged.
 #[test]
 fn types_match_the_schema() {
     fn all<K: std::fmt::Debug + serde::Serialize + serde::de::DeserializeOwned>(

@@ -1,6 +1,6 @@
 //! A minimal API server with one Lease. It responds as Kubernetes does: it checks uids and resource
-//! versions, assigns uids, and returns 404 for what does not exist. It can be set to stop responding, to
-//! forbid requests, and to execute a write and respond with 504.
+//! versions, assigns uids, and returns 404 for what does not exist. It can be set to stop
+//! responding, to forbid requests, and to execute a write and respond with 504.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -1,5 +1,5 @@
-//! Arbitrary objects for property tests, generated from the schemas of the CRDs, with shrinking. They are
-//! valid, or valid objects with random disturbances.
+//! Arbitrary objects for property tests, generated from the schemas of the CRDs, with shrinking.
+//! They are valid, or valid objects with random disturbances.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -102,7 +102,8 @@ impl Generator<'_> {
         &from[usize::try_from(self.below(from.len() as u64)).unwrap()]
     }
 
-    /// Metadata as any client may write it, without an annotation that conversion could have written.
+    /// Metadata as any client may write it, without an annotation that conversion could have
+    /// written.
     fn metadata(&mut self, annotation: &str) -> Value {
         let mut metadata = json!({ "name": "a", "uid": "u" });
         let garbage = self
@@ -141,7 +142,8 @@ impl Generator<'_> {
         match schema["type"].as_str() {
             Some("object") => self.object(schema),
             Some("array") => {
-                // One item is often enough: a list is converted as a whole, and terms nest four deep.
+                // One item is often enough: a list is converted as a whole, and terms nest four
+                // deep.
                 let items = u64::from(self.full)
                     + u64::from(self.chance(40))
                     + self.below(2) * self.below(2);
@@ -393,8 +395,8 @@ pub(crate) fn remove(value: &mut Value, path: &str) -> bool {
     parent.is_some_and(|parent| parent.remove(&key).is_some())
 }
 
-/// Entries of an annotation that claims the spec and status of another object as preserved fields. It has
-/// at most 60 of them, because an annotation with too many entries is ignored.
+/// Entries of an annotation that claims the spec and status of another object as preserved fields.
+/// It has at most 60 of them, because an annotation with too many entries is ignored.
 pub(crate) fn claimed(source: &Value, how: u8) -> Map<String, Value> {
     let mut found = Vec::new();
     paths(source, "", &mut found);

@@ -1,5 +1,5 @@
-//! Runs the built binary with an empty environment: to its end, or as a process whose log can be read and
-//! which is killed on drop.
+//! Runs the built binary with an empty environment: to its end, or as a process whose log can be
+//! read and which is killed on drop.
 #![allow(dead_code, reason = "each test uses a part")]
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -100,8 +100,8 @@ impl Running {
         )
     }
 
-    /// Starts it with a kubeconfig and flags. It watches a single namespace, so that it only takes part in
-    /// leader election.
+    /// Starts it with a kubeconfig and flags. It watches a single namespace, so that it only takes
+    /// part in leader election.
     pub(crate) fn given(kubeconfig: &Path, flags: &[&str]) -> Self {
         let defaults = ["--listen=127.0.0.1:0", "--lease-namespace=here", "--watch-namespace=here"];
         let mut child = quorate(&["run"])

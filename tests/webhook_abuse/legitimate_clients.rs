@@ -1,5 +1,5 @@
-//! Legitimate clients, which must get the same responses as without hostile clients: one with a persistent
-//! connection, one with a new connection for each request.
+//! Legitimate clients, which must get the same responses as without hostile clients: one with a
+//! persistent connection, one with a new connection for each request.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

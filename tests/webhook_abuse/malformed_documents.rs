@@ -1,5 +1,5 @@
-//! Hostile reviews: JSON that is nested too deeply, needs too much memory or is invalid, and inconsistent
-//! reviews.
+//! Hostile reviews: JSON that is nested too deeply, needs too much memory or is invalid, and
+//! inconsistent reviews.
 
 use quorate::api::convert::PRESERVED_FIELDS_ANNOTATION;
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! The webhook server in a separate process, so that its memory can be measured, and connections to it
-//! from any loopback address.
+//! The webhook server in a separate process, so that its memory can be measured, and connections to
+//! it from any loopback address.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -40,8 +40,8 @@ pub(crate) fn is_server() -> bool {
     std::env::var_os(IS_SERVER).is_some()
 }
 
-/// Runs the server: prints its address and certificate, prints its metrics for each line on stdin, and
-/// stops with its parent.
+/// Runs the server: prints its address and certificate, prints its metrics for each line on stdin,
+/// and stops with its parent.
 pub(crate) fn run() {
     let generated = rcgen::generate_simple_self_signed(vec![NAME.to_owned()]).unwrap();
     let key = PrivateKeyDer::try_from(generated.signing_key.serialize_der()).unwrap();

@@ -1,4 +1,5 @@
-//! Slow hostile clients, for the whole duration of the test. Each has its own address, as a pod would.
+//! Slow hostile clients, for the whole duration of the test. Each has its own address, as a pod
+//! would.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! Preserved fields: what a version cannot express, kept in one annotation until the object is
 //! converted back to the version that has the fields.
 //!
-//! Guarantees: a field is restored only if it does not contradict the object as it is, so an edit in
-//! another version wins. Any client can write the annotation; a forged one cannot change a field that
-//! the object has.
+//! Guarantees: a field is restored only if it does not contradict the object as it is, so an edit
+//! in another version wins. Any client can write the annotation; a forged one cannot change a field
+//! that the object has.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::collections::BTreeMap;
@@ -36,8 +36,8 @@ impl<ToSource: Fn(&Value) -> Value> RoundTripCheck<'_, ToSource> {
         Candidate { round_trip: (self.to_source)(&converted), converted }
     }
 
-    /// Whether every leaf of `one` converts back to the source value, or to the same value as that of
-    /// `other`.
+    /// Whether every leaf of `one` converts back to the source value, or to the same value as that
+    /// of `other`.
     fn no_worse(&self, one: &Candidate, other: &Candidate) -> bool {
         if one.round_trip == other.round_trip {
             return true;
@@ -58,8 +58,8 @@ pub(super) struct Candidate {
     pub(super) round_trip: Value,
 }
 
-/// More than any object of this operator needs. Each restored block costs a conversion, and a client
-/// that can annotate an object must not be able to cause many with one annotation.
+/// More than any object of this operator needs. Each restored block costs a conversion, and a
+/// client that can annotate an object must not be able to cause many with one annotation.
 const MAX_ENTRIES: usize = 128;
 /// More blocks than a spec or status has.
 const MAX_BLOCKS: usize = 32;
@@ -180,9 +180,9 @@ impl PreservedFields {
         }
     }
 
-    /// The value of the annotation in at most `max_bytes`. If not all entries fit, those of the status
-    /// are dropped before those of the spec, because the operator observes them again, and the longest
-    /// first.
+    /// The value of the annotation in at most `max_bytes`. If not all entries fit, those of the
+    /// status are dropped before those of the spec, because the operator observes them again, and
+    /// the longest first.
     fn encode(&mut self, max_bytes: usize) -> Option<String> {
         let mut longest_last: Vec<(bool, usize, String, String)> = Vec::new();
         for (version, section) in &self.0 {
@@ -208,8 +208,8 @@ impl PreservedFields {
     }
 }
 
-/// Decodes an entry, if it is one that `encode_section` could have written: a list with the value, or
-/// an empty list for a missing key.
+/// Decodes an entry, if it is one that `encode_section` could have written: a list with the value,
+/// or an empty list for a missing key.
 fn entry((pointer, value): (&String, &Value)) -> Option<(String, Option<Value>)> {
     let steps = pointer.split('/').count();
     let inside = Part::ALL.iter().any(|part| part.contains(pointer));

@@ -33,8 +33,8 @@ impl Part {
     }
 }
 
-/// A part in an older version. Both conversions are total, destructure every field by name, and invent
-/// nothing; the caller preserves the fields that they drop.
+/// A part in an older version. Both conversions are total, destructure every field by name, and
+/// invent nothing; the caller preserves the fields that they drop.
 pub(crate) trait Spoke: FromJson + Serialize {
     /// The same part in the hub.
     type Hub: FromJson + Serialize;

@@ -29,8 +29,8 @@ pub struct StoredCrd {
     pub converted: bool,
     /// Whether an administrator paused the migration of its objects.
     pub paused: bool,
-    /// Managers and times of the last writes to the spec, except for `caBundle`. It detects that the
-    /// storage version was changed and changed back between two observations.
+    /// Managers and times of the last writes to the spec, except for `caBundle`. It detects that
+    /// the storage version was changed and changed back between two observations.
     pub spec_fingerprint: String,
 }
 

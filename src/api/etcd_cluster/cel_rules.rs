@@ -1,6 +1,6 @@
 //! CEL rules of EtcdCluster, the same in every version: the API server runs only the rules of the
-//! version in the request, so a rule that one version lacks could be bypassed through it.
-//! They hold while the webhook is unavailable; `validation` has the same rules with longer messages.
+//! version in the request, so a rule that one version lacks could be bypassed through it. They hold
+//! while the webhook is unavailable; `validation` has the same rules with longer messages.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use serde_json::{Value, json};

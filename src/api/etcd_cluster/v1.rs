@@ -77,8 +77,8 @@ object! {
         defragment: Defragment,
         /// Scheduled backups. Not supported in this release: the field is rejected.
         backup: Backup,
-        /// Backup to bootstrap the cluster from. It can only be set when the cluster is created. Not
-        /// supported in this release: the field is rejected.
+        /// Backup to bootstrap the cluster from. It can only be set when the cluster is created.
+        /// Not supported in this release: the field is rejected.
         restore: Restore,
         /// Pauses reconciliation; status is still updated. Default: false.
         paused: bool,
@@ -126,8 +126,8 @@ object! {
         /// 10000.
         #[schemars(range(min = 1000, max = 10_000_000))]
         snapshot_count: i32,
-        /// etcd `--heartbeat-interval` in milliseconds. Default: a tenth of the election timeout, at
-        /// most 100; derived from peer RTT, at least 100, if both are unset.
+        /// etcd `--heartbeat-interval` in milliseconds. Default: a tenth of the election timeout,
+        /// at most 100; derived from peer RTT, at least 100, if both are unset.
         #[schemars(range(min = 10, max = 10_000))]
         heartbeat_milliseconds: i32,
         /// etcd `--election-timeout` in milliseconds, at least five times the heartbeat interval.

@@ -1,6 +1,6 @@
 //! Whether `spec.version` may be changed, given the version that runs.
 //! The running version decides and not the previous spec: a spec that was changed twice within a
-//! minute says nothing about the data.
+//! minute does not reflect the data.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use super::path::{NoPath, acceptable, path};

@@ -1,6 +1,6 @@
 //! CEL rules of ExampleApp, in every version that has the fields: the API server runs only the
-//! rules of the version in the request.
-//! They hold while the webhook is unavailable; `validation` has the same rules with longer messages.
+//! rules of the version in the request. They hold while the webhook is unavailable; `validation`
+//! has the same rules with longer messages.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 #[cfg(test)]

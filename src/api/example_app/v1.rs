@@ -66,8 +66,8 @@ object! {
         exposure: Exposure,
         /// Scheduled backups. Not supported in this release.
         backup: Backup,
-        /// Backup to start from. It can only be set when the application is created. Not supported in
-        /// this release.
+        /// Backup to start from. It can only be set when the application is created. Not supported
+        /// in this release.
         restore: Restore,
         /// Settings of version changes.
         upgrade: Upgrade,
@@ -178,7 +178,8 @@ object! {
 object! {
     /// Scheduled backups.
     pub struct Backup {
-        /// Cron schedule of backups, such as `0 3 * * *`. Default: `0 3 * * *` if a destination is set.
+        /// Cron schedule of backups, such as `0 3 * * *`. Default: `0 3 * * *` if a destination is
+        /// set.
         schedule: Schedule,
         /// Time zone of the schedule. Default: UTC.
         time_zone: TimeZone,
@@ -194,7 +195,8 @@ object! {
 object! {
     /// Settings of version changes.
     pub struct Upgrade {
-        /// Takes a backup before the data is changed. Requires `backup.destination`. Default: false.
+        /// Takes a backup before the data is changed. Requires `backup.destination`. Default:
+        /// false.
         snapshot_first: bool,
         /// Number of failed starts after which the previous version is restored. Default: 3.
         #[schemars(range(min = 1, max = 100))]

@@ -49,8 +49,8 @@ object! {
         enabled: bool,
         /// Type of the store: `s3`, `gcs`, `azure` or `volume`.
         storage_type: StorageType,
-        /// For `azure`: the storage account. For `s3`: host of the server, reached by https. Default:
-        /// Amazon S3.
+        /// For `azure`: the storage account. For `s3`: host of the server, reached by https.
+        /// Default: Amazon S3.
         host: Host,
         /// Name of the bucket, the container or the PersistentVolumeClaim.
         bucket_name: StoreName,

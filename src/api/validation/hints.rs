@@ -1,5 +1,6 @@
-//! Hints for strings that a schema rejects: the error and the correct value, if known. They are found
-//! by the title of the schema, so that a string type has the same hint in every kind and version.
+//! Hints for strings that a schema rejects: the error and the correct value, if known. They are
+//! found by the title of the schema, so that a string type has the same hint in every kind and
+//! version.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::collections::BTreeMap;

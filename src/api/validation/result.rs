@@ -153,8 +153,8 @@ pub(super) struct Collector {
 }
 
 impl Collector {
-    /// Adds a finding, unless the path is already covered: an invalid object needs no errors about its
-    /// fields, and a value that exists and is invalid is not missing.
+    /// Adds a finding, unless the path is already covered: an invalid object needs no errors about
+    /// its fields, and a value that exists and is invalid is not missing.
     pub(super) fn add(&mut self, located: Located) {
         let Located { path, covers_value, part_of_value: _, error_type, value, detail } = located;
         let path = path.to_dotted();

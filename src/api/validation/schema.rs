@@ -1,6 +1,6 @@
-//! Validates an object against the schema of a version, with helpful messages.
-//! The API server checks the same schema, but only in the version of the request, and not the fields
-//! that conversion restores from the annotation.
+//! Validates an object against the schema of a version, with helpful messages. The API server
+//! checks the same schema, but only in the version of the request, and not the fields that
+//! conversion restores from the annotation.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::collections::BTreeMap;

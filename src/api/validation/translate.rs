@@ -1,6 +1,6 @@
-//! Translates field paths and messages from the hub to the request version.
-//! There is no table to maintain: a marker is set at the path in the hub, the object is converted, and
-//! the marker is searched in the result.
+//! Translates field paths and messages from the hub to the request version. There is no table to
+//! maintain: a marker is set at the path in the hub, the object is converted, and the marker is
+//! searched in the result.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use serde_json::{Map, Value, json};
@@ -11,7 +11,8 @@ use super::{ErrorType, Finding, schema};
 use crate::api::convert::{ConvertFn, Part};
 use crate::api::kinds::{Kind, Version};
 
-/// A string that no user writes. It is invalid in every schema, so conversion passes it on unchanged.
+/// A string that no user writes. It is invalid in every schema, so conversion passes it on
+/// unchanged.
 const MARKER: &str = "\u{1}mark\u{1}";
 
 /// Translates to the version of a request, given the object in both versions.
@@ -137,8 +138,8 @@ impl PathTranslator<'_> {
         found.map_or_else(|| self.in_hub(dotted), |path| format!("`{}`", path.to_dotted()))
     }
 
-    /// Whether the request version has an object at the path: a message about a field that the object
-    /// does not have must not read as if it were about the object.
+    /// Whether the request version has an object at the path: a message about a field that the
+    /// object does not have must not read as if it were about the object.
     fn is_object(&self, path: &FieldPath) -> bool {
         let found =
             schema::schema_of(self.kind, self.version).and_then(|schema| schema::at(schema, path));

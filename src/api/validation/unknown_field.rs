@@ -1,5 +1,5 @@
-//! Message for a field that a version does not have: certain advice first, then a suggestion, then the
-//! known fields.
+//! Message for a field that a version does not have: certain advice first, then a suggestion, then
+//! the known fields.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use serde_json::{Map, Value};

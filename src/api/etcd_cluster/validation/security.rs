@@ -42,7 +42,7 @@ pub(super) fn tls(new: &Cluster, context: &ValidationContext<'_>, findings: &mut
                 findings.required(here, detail);
             } else if is_set && selected != owner {
                 let detail = format!(
-                    "requires `source` \"{owner}\", which is \"{selected}\"; change one of them"
+                    "requires `source` \"{owner}\" instead of \"{selected}\"; change one of them"
                 );
                 findings.invalid(here, detail);
             }

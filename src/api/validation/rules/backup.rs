@@ -157,8 +157,8 @@ fn bucket_in(location: &str) -> Option<String> {
     Some(format!("the bucket {error}"))
 }
 
-/// A volume in a URL is a claim in the namespace of the object. In a URL that begins with a namespace,
-/// the namespace would be read as the claim and the claim as a directory.
+/// A volume in a URL is a claim in the namespace of the object. In a URL that begins with a
+/// namespace, the namespace would be read as the claim and the claim as a directory.
 pub(crate) fn volume_in_url(volume: &Volume, path: &str, namespace: &str, findings: &mut Findings) {
     let Volume { claim_ref, prefix } = volume;
     let Some(claim) = claim_ref.known().and_then(|claim| claim.name.known()) else { return };
