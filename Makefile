@@ -23,10 +23,10 @@ QUORATE = $(CARGO) run --quiet --locked --package quorate --bin quorate --
 demo: prerequisites ## Show the product: a local cluster, the operator in it, what it can do
 	@$(CLUSTER) demo
 
-test: lint unit properties bench-check attacks cluster-test stories ## Prove everything: format, lints, unit tests, stories on the real cluster
+test: lint unit properties bench-check webhook-abuse cluster-test stories ## Prove everything: format, lints, unit tests, stories on the real cluster
 
 ##@ The inner loop
-.PHONY: fmt lint unit properties properties-long convergence-long attacks attacks-long bench bench-check bench-record
+.PHONY: fmt lint unit properties properties-long convergence-long webhook-abuse webhook-abuse-long bench bench-check bench-record
 fmt: ## Format the code
 	@$(CARGO) fmt --all
 
@@ -37,7 +37,7 @@ lint: prerequisites ## Check format and lints
 
 unit: prerequisites ## Tests that need no cluster (seconds)
 	@echo "== unit tests"
-	@$(CARGO) test --locked --workspace --lib --bins --test agent --test architecture --test cli --test convergence --test docs --test election --test fuzz --test architecture --test manifests --test refused --test reviews --test rules --test samples
+	@$(CARGO) test --locked --workspace --lib --bins --test agent --test architecture --test cli --test convergence --test docs --test fuzz --test leader_election --test manifests --test denied --test admission_reviews --test rules --test samples
 
 # Optimised, because a property is tried on 100,000 objects for each pair of versions.
 PROPERTIES = $(CARGO) test --locked --profile properties --package quorate --test admission --test conversion
@@ -53,13 +53,13 @@ convergence-long: prerequisites ## The walk through every state of a cluster wit
 	@$(CARGO) test --locked --profile properties --package quorate --test convergence -- --ignored --nocapture
 
 # Optimised, like the program that people run.
-ATTACKS = $(CARGO) test --locked --profile properties --package quorate --test attacks
-attacks: prerequisites ## Hostile clients at the webhook port, and an honest one among them
-	@echo "== attacks on the webhook port"
-	@$(ATTACKS)
+WEBHOOK_ABUSE = $(CARGO) test --locked --profile properties --package quorate --test webhook_abuse
+webhook-abuse: prerequisites ## Hostile clients at the webhook server, beside legitimate ones
+	@echo "== hostile clients at the webhook server"
+	@$(WEBHOOK_ABUSE)
 
-attacks-long: prerequisites ## The same with 100,000 hostile requests (many minutes)
-	@QUORATE_ATTACKS=100000 QUORATE_SEED=$${QUORATE_SEED:-$$(date +%s)} $(ATTACKS)
+webhook-abuse-long: prerequisites ## The same with 100,000 hostile requests (many minutes)
+	@QUORATE_ATTACKS=100000 QUORATE_SEED=$${QUORATE_SEED:-$$(date +%s)} $(WEBHOOK_ABUSE)
 
 BENCH = $(CARGO) bench --quiet --locked --profile properties --package quorate --bench reviews --
 bench: prerequisites ## What a review costs in allocations and time

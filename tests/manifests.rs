@@ -12,7 +12,7 @@
 mod components;
 #[path = "manifests/rights.rs"]
 mod rights;
-#[path = "support/tables.rs"]
+#[path = "support/markdown_tables.rs"]
 mod tables;
 #[path = "manifests/webhooks.rs"]
 mod webhooks;

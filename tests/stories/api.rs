@@ -200,8 +200,8 @@ impl Alone {
 /// Tries one case as its file says, and by an update as well as by a creation where both can break
 /// the rule.
 async fn tried(alone: &Alone, case: &Case, name: &str) -> Result<()> {
-    let update = case.was.is_some();
-    if let Some(before) = case.before(name) {
+    let update = case.old.is_some();
+    if let Some(before) = case.old_object(name) {
         let made = alone.object(before)?;
         alone.objects.create(&PostParams::default(), &made).await?;
         if let Some(status) = &case.status {
@@ -213,14 +213,14 @@ async fn tried(alone: &Alone, case: &Case, name: &str) -> Result<()> {
     ensure!(accepted.is_none(), "refused what it should accept: {accepted:?}");
     let refused = alone.says(&case.object(name, false), update).await?;
     let refused = refused.context("accepted what it should refuse")?;
-    ensure!(refused.contains(&case.says), "said something else: {refused}");
+    ensure!(refused.contains(&case.message), "said something else: {refused}");
     if !update && case.names.is_none() {
         // The same by an update of an object that was good.
         let good = alone.object(case.object(name, true))?;
         alone.objects.create(&PostParams::default(), &good).await?;
         let refused = alone.says(&case.object(name, false), true).await?;
         let refused = refused.context("accepted by update what it refuses on creation")?;
-        ensure!(refused.contains(&case.says), "an update said something else: {refused}");
+        ensure!(refused.contains(&case.message), "an update said something else: {refused}");
     }
     Ok(())
 }
@@ -238,7 +238,7 @@ async fn every_rule_holds_on_a_real_apiserver_in_every_version() -> Result<()> {
             for (index, case) in cases.iter().enumerate() {
                 tried(&alone, case, &format!("case-{index}"))
                     .await
-                    .with_context(|| format!("{kind} {version} {}: {}", case.at, case.says))?;
+                    .with_context(|| format!("{kind} {version} {}: {}", case.path, case.message))?;
             }
             alone.remove(story).await?;
         }

@@ -71,7 +71,7 @@ async fn every_refusal_reaches_its_user_as_the_tables_say(story: &Story) -> Resu
 /// Every case of the tables that is about a new object.
 fn cases() -> Result<Vec<(String, Value)>> {
     let mut all = Vec::new();
-    for folder in ["tests/refused", "tests/warned"] {
+    for folder in ["tests/denied", "tests/warnings"] {
         for entry in std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(folder))? {
             let path = entry?.path();
             let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -162,7 +162,7 @@ async fn every_sample_is_taken_or_refused_by_kubectl_as_their_table_says(
                 Err(error) => {
                     let error = format!("{error:#}");
                     ensure!(!stored, "{file} was refused by {line:?}: {error}");
-                    ensure!(error.contains("not in this release: "), "{file}: {error}");
+                    ensure!(error.contains("not supported in this release"), "{file}: {error}");
                 }
             }
             if way == ["--server-side"] && stored {
