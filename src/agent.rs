@@ -2,13 +2,13 @@
 //!
 //! ```text
 //!   init container            container of etcd, at every start
-//!   install: a copy of   -->  start: inspect the data directory --> decide --> exec etcd, or refuse
+//!   install: copy of     -->  start: inspect data directory --> decide --> exec etcd, or refuse
 //!   this binary
 //! ```
 //!
-//! The official image of etcd has no shell and is used unchanged, so the agent comes with the pod; and
-//! the arguments of a pod never change, so how a member starts is decided here, at every start of its
-//! container.
+//! The official image of etcd has no shell and is used unchanged, so an init container installs the
+//! agent. The arguments of a pod are immutable, so the agent decides how the member starts at every
+//! start of the container.
 
 mod data_dir;
 mod decide;

@@ -1,6 +1,7 @@
 //! Wires the modules: takes the command line and runs the subcommand.
 //!
-//! Exit codes: 0 success, 1 failure, 2 invalid flags or settings, 130 interrupted by a second signal.
+//! Exit codes: 0 success, 1 failure, 2 invalid flags or settings, 130 interrupted by a second
+//! signal.
 
 mod agent;
 mod crd_check;

@@ -1,7 +1,7 @@
 //! Flags and subcommands of `quorate`: clap types and `--help` texts.
 //!
-//! The values of `run` stay strings here so that `settings` can report every invalid one at once; clap
-//! would stop at the first.
+//! The values of `run` stay strings here so that `settings` can report every invalid one at once;
+//! clap would stop at the first.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -26,11 +26,12 @@ pub struct Cli {
 pub enum Command {
     /// Run the operator until SIGTERM or SIGINT
     ///
-    /// The cluster configuration is loaded as kubectl does: KUBECONFIG, then ~/.kube/config, then the
-    /// service account of the pod. Several replicas may run; the holder of the Lease leads.
-    /// A second signal ends the process immediately.
+    /// The cluster configuration is loaded from KUBECONFIG, then ~/.kube/config, then the service
+    /// account of the pod. Several replicas may run; the holder of the Lease leads. A second signal
+    /// exits immediately.
     Run(Box<RunArgs>),
-    /// Print the custom resource definitions of this release as YAML, or compare a cluster with them
+    /// Print the custom resource definitions of this release as YAML, or compare a cluster with
+    /// them
     ///
     /// Before an upgrade, run: quorate crds --check
     Crds(CrdsArgs),
@@ -51,7 +52,7 @@ pub enum Command {
     ///
     /// Example: source <(quorate completion bash)
     Completion {
-        /// The shell.
+        /// Name of the shell.
         shell: Shell,
     },
 }
@@ -62,14 +63,15 @@ pub struct RunArgs {
     /// Log format on stderr: json or text.
     #[arg(long, value_name = "FORMAT", env = "QUORATE_LOG_FORMAT", default_value = "json")]
     pub log_format: String,
-    /// Log filter: a level (error, warn, info, debug, trace), or a list such as
-    /// `info,quorate=debug`.
+    /// Log filter: a level (error, warn, info, debug, trace, off) or directives such as
+    /// info,quorate=debug.
     #[arg(long, value_name = "FILTER", env = "QUORATE_LOG", default_value = "info")]
     pub log_filter: String,
     /// Address of the probe and metrics server (plain HTTP): an IP address and a port.
     #[arg(long, value_name = "ADDRESS", env = "QUORATE_LISTEN", default_value = "0.0.0.0:8080")]
     pub listen: String,
-    /// Address of the webhook server (HTTPS): an IP address and a port, or `none` to disable it.
+    /// Address of the webhook server (HTTPS): an IP address and a port, or none to disable
+    /// the server.
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -77,17 +79,22 @@ pub struct RunArgs {
         default_value = "0.0.0.0:9443"
     )]
     pub webhook_listen: String,
-    /// Directory with `tls.crt` and `tls.key` of the webhook server, reloaded when they change
-    /// [default: certificates issued by the operator's own CA].
+    /// Directory with tls.crt and tls.key of the webhook server, reloaded on change [default:
+    /// certificates issued by the operator's own CA].
     #[arg(long, value_name = "DIR", env = "QUORATE_WEBHOOK_CERT_DIR")]
     pub webhook_cert_dir: Option<PathBuf>,
-    /// Lifetime of the operator's own webhook CA; it is rotated after two thirds of its lifetime.
-    #[arg(long, value_name = "TIME", env = "QUORATE_WEBHOOK_CA_LIFETIME", default_value = "2160h")]
+    /// Lifetime of the operator's own webhook CA; rotated after two thirds of the lifetime.
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "QUORATE_WEBHOOK_CA_LIFETIME",
+        default_value = "2160h"
+    )]
     pub webhook_ca_lifetime: String,
     /// Lifetime of the webhook serving certificate; at most a quarter of the CA lifetime.
     #[arg(
         long,
-        value_name = "TIME",
+        value_name = "DURATION",
         env = "QUORATE_WEBHOOK_LEAF_LIFETIME",
         default_value = "168h"
     )]
@@ -95,23 +102,28 @@ pub struct RunArgs {
     /// Duration a new CA must be in the CA bundles of the API server before it issues certificates.
     #[arg(
         long,
-        value_name = "TIME",
+        value_name = "DURATION",
         env = "QUORATE_WEBHOOK_CA_PROPAGATION_DELAY",
         default_value = "30s"
     )]
     pub webhook_ca_propagation_delay: String,
     /// Duration the webhook server keeps answering after shutdown has started.
-    #[arg(long, value_name = "TIME", env = "QUORATE_WEBHOOK_DRAIN_TIMEOUT", default_value = "8s")]
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "QUORATE_WEBHOOK_DRAIN_TIMEOUT",
+        default_value = "8s"
+    )]
     pub webhook_drain_timeout: String,
-    /// Watch a single namespace; the webhook server is disabled then, and CRDs are not managed
-    /// [default: all namespaces].
+    /// Watch a single namespace; disables the webhook server and the management of CRDs [default:
+    /// all namespaces].
     #[arg(long, value_name = "NAME", env = "QUORATE_WATCH_NAMESPACE")]
     pub watch_namespace: Option<String>,
-    /// Management of the operator's `RoleBinding` in each namespace with its objects: auto (created and
-    /// deleted by the operator) or manual (created by an administrator).
+    /// Role binding of the operator in each namespace with its objects: auto (created and deleted
+    /// by the operator) or manual (created by an administrator).
     #[arg(long, value_name = "MODE", env = "QUORATE_NAMESPACE_ACCESS", default_value = "auto")]
     pub namespace_access: String,
-    /// Storage version migration: operator, kubernetes (`StorageVersionMigration` API) or off.
+    /// Storage version migration: operator, kubernetes (storagemigration.k8s.io API) or off.
     #[arg(
         long,
         value_name = "MODE",
@@ -119,7 +131,7 @@ pub struct RunArgs {
         default_value = "operator"
     )]
     pub storage_migration: String,
-    /// Image of this operator, from which the pods of etcd members copy the agent.
+    /// Image of this operator; pods of etcd members copy the agent from it.
     #[arg(
         long,
         value_name = "IMAGE",
@@ -128,39 +140,50 @@ pub struct RunArgs {
     )]
     pub agent_image: String,
     /// Lifetime of the CAs of an etcd cluster.
-    #[arg(long, value_name = "TIME", env = "QUORATE_ETCD_CA_LIFETIME", default_value = "87600h")]
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "QUORATE_ETCD_CA_LIFETIME",
+        default_value = "87600h"
+    )]
     pub etcd_ca_lifetime: String,
-    /// Lifetime of the certificates they issue; renewed after two thirds of the lifetime.
-    #[arg(long, value_name = "TIME", env = "QUORATE_ETCD_LEAF_LIFETIME", default_value = "2160h")]
+    /// Lifetime of the certificates of an etcd cluster; renewed after two thirds of the lifetime.
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "QUORATE_ETCD_LEAF_LIFETIME",
+        default_value = "2160h"
+    )]
     pub etcd_leaf_lifetime: String,
-    /// Duration both CAs are trusted before a new CA issues certificates, and again before the old CA
-    /// is removed from the trust bundles.
-    #[arg(long, value_name = "TIME", env = "QUORATE_ETCD_CA_OVERLAP", default_value = "72h")]
+    /// Duration both CAs are trusted before a new CA issues certificates, and again before the old
+    /// CA is removed from the trust bundles.
+    #[arg(long, value_name = "DURATION", env = "QUORATE_ETCD_CA_OVERLAP", default_value = "72h")]
     pub etcd_ca_overlap: String,
     /// Name of the leader election Lease.
     #[arg(long, value_name = "NAME", env = "QUORATE_LEASE_NAME", default_value = names::LEASE)]
     pub lease_name: String,
-    /// Namespace of the Lease and of the operator's other own objects [default: `POD_NAMESPACE`, else
-    /// the namespace of the service account].
+    /// Namespace of the Lease and of the operator's other own objects [default: the namespace of
+    /// the pod].
     #[arg(long, value_name = "NAME", env = "QUORATE_LEASE_NAMESPACE")]
     pub lease_namespace: Option<String>,
-    /// Holder identity of this replica in the Lease, unique per process [default: `POD_NAME` or the
-    /// host name, and a random suffix].
+    /// Holder identity in the Lease, unique per process [default: the pod name or host name with a
+    /// random suffix].
     #[arg(long, value_name = "NAME", env = "QUORATE_IDENTITY")]
     pub identity: Option<String>,
     /// Duration non-leader candidates wait before acquiring the Lease; whole seconds.
-    #[arg(long, value_name = "TIME", env = "QUORATE_LEASE_DURATION", default_value = "15s")]
+    #[arg(long, value_name = "DURATION", env = "QUORATE_LEASE_DURATION", default_value = "15s")]
     pub lease_duration: String,
-    /// Duration the leader retries renewing the Lease before it stops leading; at most four fifths of
-    /// the lease duration.
-    #[arg(long, value_name = "TIME", env = "QUORATE_RENEW_DEADLINE", default_value = "10s")]
+    /// Duration the leader retries renewing the Lease before giving up leadership; at most four
+    /// fifths of the lease duration.
+    #[arg(long, value_name = "DURATION", env = "QUORATE_RENEW_DEADLINE", default_value = "10s")]
     pub renew_deadline: String,
-    /// Duration between two attempts to acquire or renew the Lease; at most half of the renew deadline.
-    #[arg(long, value_name = "TIME", env = "QUORATE_RETRY_PERIOD", default_value = "2s")]
+    /// Duration between two attempts to acquire or renew the Lease; at most half of the renew
+    /// deadline.
+    #[arg(long, value_name = "DURATION", env = "QUORATE_RETRY_PERIOD", default_value = "2s")]
     pub retry_period: String,
-    /// Maximum duration of a graceful shutdown; at least one and a half times the renew deadline plus
-    /// two seconds, and at least the webhook drain timeout plus five seconds.
-    #[arg(long, value_name = "TIME", env = "QUORATE_SHUTDOWN_GRACE", default_value = "20s")]
+    /// Maximum duration of a graceful shutdown; at least one and a half times the renew deadline
+    /// plus two seconds, and at least the webhook drain timeout plus five seconds.
+    #[arg(long, value_name = "DURATION", env = "QUORATE_SHUTDOWN_GRACE", default_value = "20s")]
     pub shutdown_grace: String,
 }
 
@@ -169,7 +192,7 @@ pub struct RunArgs {
 pub enum AgentCommand {
     /// Copy this binary into a directory
     Install {
-        /// The directory.
+        /// Target directory.
         #[arg(long, value_name = "DIR")]
         to: PathBuf,
     },
@@ -178,13 +201,13 @@ pub enum AgentCommand {
         /// Start mode of the member: bootstrap, join or rejoin.
         #[arg(long, value_name = "MODE")]
         start_mode: StartMode,
-        /// etcd's data directory.
+        /// Data directory of etcd.
         #[arg(long, value_name = "DIR")]
         data: PathBuf,
-        /// A directory of the pod that outlives its containers.
+        /// Directory of the pod that outlives its containers.
         #[arg(long, value_name = "DIR")]
         pod: PathBuf,
-        /// etcd and its flags.
+        /// Path of etcd and its flags.
         #[arg(required = true, last = true, value_name = "COMMAND")]
         command: Vec<OsString>,
     },
@@ -196,11 +219,11 @@ pub struct CrdsArgs {
     /// Write one file per CRD into this directory instead of stdout.
     #[arg(long, value_name = "DIR")]
     pub write: Option<PathBuf>,
-    /// Compare the CRDs of the current cluster with this release; exit code 1 if an upgrade would make
-    /// stored objects unreadable.
+    /// Compare the CRDs of the current cluster with this release; exit code 1 if an upgrade would
+    /// make stored objects unreadable.
     #[arg(long, conflicts_with = "write")]
     pub check: bool,
-    /// Namespace of the operator, whose Service serves the conversion webhook.
+    /// Namespace of the operator and of its conversion webhook Service.
     #[arg(long, value_name = "NAME", default_value = names::NAMESPACE, value_parser = namespace)]
     pub namespace: String,
 }
@@ -208,7 +231,7 @@ pub struct CrdsArgs {
 /// The flags of `quorate migrate`.
 #[derive(Args, Debug)]
 pub struct MigrateArgs {
-    /// Namespace of the operator, which has the migration record.
+    /// Namespace of the operator and of its migration record.
     #[arg(
         long,
         global = true,
@@ -239,11 +262,11 @@ pub struct ManifestsArgs {
     /// Namespace to install into.
     #[arg(long, value_name = "NAME", default_value = names::NAMESPACE, value_parser = namespace)]
     pub namespace: String,
-    /// Omit the Namespace: it exists already, and must neither be labelled on apply nor deleted with
-    /// the installation.
+    /// Omit the Namespace object: an existing namespace is neither labelled on apply nor deleted
+    /// with the installation.
     #[arg(long)]
     pub no_namespace: bool,
-    /// Omit the custom resource definitions. On delete this keeps them and all their objects.
+    /// Omit the custom resource definitions; on delete, this keeps them and all their objects.
     #[arg(long, conflicts_with = "write")]
     pub no_crds: bool,
     /// Image of the operator.
@@ -265,27 +288,26 @@ pub struct VersionArgs {
 /// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Output {
-    /// Human-readable.
+    /// Human-readable text.
     Text,
-    /// Machine-readable.
+    /// JSON.
     Json,
 }
 
+/// What a namespace name must be.
+pub(crate) const NAMESPACE_RULE: &str = "must be a lowercase RFC 1123 label: at most 63 \
+     alphanumeric characters or '-', starting and ending with an alphanumeric character";
+
 fn namespace(text: &str) -> Result<String, String> {
     if names::is_dns_label(text) {
-        Ok(text.to_owned())
-    } else {
-        Err("a namespace has 1 to 63 lower case letters, digits and dashes, and begins and ends \
-             with a letter or digit"
-            .to_owned())
+        return Ok(text.to_owned());
     }
+    Err(NAMESPACE_RULE.to_owned())
 }
 
 fn image(text: &str) -> Result<String, String> {
-    if text.is_empty() || text.contains(|letter: char| letter.is_whitespace()) {
-        Err("an image is named like registry.example/quorate/quorate:v1.0.0, without spaces"
-            .to_owned())
-    } else {
-        Ok(text.to_owned())
+    if text.is_empty() || text.contains(char::is_whitespace) {
+        return Err("must be an image reference such as registry.example/quorate:v1.0.0".to_owned());
     }
+    Ok(text.to_owned())
 }

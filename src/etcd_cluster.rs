@@ -1,14 +1,13 @@
-//! The wing that runs etcd clusters: it founds them, lets members join and leave, heals and changes them.
+//! The controller of EtcdCluster: bootstraps clusters, adds and removes members, replaces lost ones,
+//! rolls out changes and rolls them back, switches TLS and authentication, rotates CAs, defragments.
 //!
 //! ```text
-//!   control: watches --> observe --Stock, Heard--> compose --Seen--> decide --Plan--> act --> status --> report
-//!                                    decide: hold > form > sleep > leave > join > heal > scale > roll > switch
-//!                                    render, identity, furnish, keyring: what members are made of; doors, doorkeeper: who may come in
-//!                                    pace, pacer: how often the leader is heard
+//!   controller --> reconcile --> observe --objects, probe--> state --> decide --plan--> act --> status --> report
+//!   (watches)                    (I/O)                       (pure)    (pure)          (I/O)   (pure)     (I/O)
 //! ```
 //!
-//! Comes in: objects of EtcdCluster, and what etcd says. Goes out: members, what stands around them, and what is
-//! told. May touch: `api`, `pki`, `clients`, `telemetry`. The decisions are walked by `tests/convergence.rs`.
+//! Cached objects may show that nothing is to be done; before any write, all objects are read from the
+//! API server and the decision is made again. `tests/convergence.rs` explores the decisions exhaustively.
 
 mod act;
 mod controller;
@@ -19,9 +18,11 @@ mod heartbeat;
 mod observe;
 pub mod plan;
 mod raft_log;
+pub mod reason;
 mod reconcile;
 mod render;
 mod report;
+mod requeue;
 mod rollback;
 pub mod state;
 mod status;

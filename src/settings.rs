@@ -37,7 +37,7 @@ pub(crate) struct RunConfig {
     pub(crate) scope: Scope,
     pub(crate) etcd: Etcd,
     /// Mode of storage version migration.
-    pub(crate) migration: storage_migration::Way,
+    pub(crate) migration: storage_migration::MigrationMode,
     pub(crate) shutdown_grace: Duration,
 }
 
@@ -55,7 +55,7 @@ pub(crate) enum WebhookMode {
 pub(crate) struct Webhooks {
     pub(crate) listen: SocketAddr,
     pub(crate) certificates: Certificates,
-    /// Duration it keeps answering after shutdown has started.
+    /// Duration the server keeps answering after shutdown has started.
     pub(crate) drain: Duration,
 }
 
@@ -94,21 +94,21 @@ pub(crate) struct Election {
     pub(crate) timing: Timing,
 }
 
-/// An invalid setting: its value, what is expected, and a hint.
+/// An invalid or missing setting, in the form of Kubernetes' field errors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SettingError {
     pub(crate) setting: &'static str,
-    pub(crate) found: Option<String>,
+    pub(crate) value: Option<String>,
     pub(crate) expected: String,
     pub(crate) hint: String,
 }
 
 impl fmt::Display for SettingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { setting, found, expected, hint } = self;
-        match found {
-            Some(found) => write!(f, "{setting} is {found:?}, but {expected}: {hint}"),
-            None => write!(f, "{setting} is not set, but {expected}: {hint}"),
+        let Self { setting, value, expected, hint } = self;
+        match value {
+            Some(value) => write!(f, "{setting}: Invalid value: {value:?}: {expected}; {hint}"),
+            None => write!(f, "{setting}: Required value: {expected}; {hint}"),
         }
     }
 }
@@ -120,6 +120,6 @@ pub(crate) struct SettingErrors(pub(crate) Vec<SettingError>);
 impl fmt::Display for SettingErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "quorate: invalid settings:")?;
-        self.0.iter().try_for_each(|problem| writeln!(f, "  {problem}"))
+        self.0.iter().try_for_each(|error| writeln!(f, "  {error}"))
     }
 }

@@ -37,8 +37,14 @@ const MODULES: &[(&str, &[&str])] = &[
     ("telemetry", &["api"]),
 ];
 /// A controller uses these modules, and never another controller.
-const CONTROLLERS: &[&str] =
-    &["etcd_cluster", "grants", "leader_election", "storage_migration", "webhook", "webhook_certs"];
+const CONTROLLERS: &[&str] = &[
+    "etcd_cluster",
+    "leader_election",
+    "namespace_access",
+    "storage_migration",
+    "webhook",
+    "webhook_certs",
+];
 const CONTROLLER_MAY_USE: &[&str] = &["api", "clients", "pki", "telemetry"];
 /// The only module that wires the others; only `main` may use it.
 const WIRING: &str = "app";
@@ -79,12 +85,6 @@ const PURE: &[&str] = &[
     "etcd_cluster/tls/trust_state",
     "etcd_cluster/transport",
     "etcd_cluster/version",
-    "grants/complain",
-    "grants/decide",
-    "grants/memory",
-    "grants/render",
-    "grants/seen",
-    "grants/shelf",
     "leader_election/decide",
     "leader_election/lease",
     "leader_election/role",
@@ -92,16 +92,22 @@ const PURE: &[&str] = &[
     "leader_election/transition",
     "leader_election/write",
     "manifests",
+    "namespace_access/backoff",
+    "namespace_access/conditions",
+    "namespace_access/decide",
+    "namespace_access/render",
+    "namespace_access/state",
+    "namespace_access/store",
     "pki/ca",
     "pki/key",
     "pki/leaf",
     "settings/check",
     "storage_migration/decide",
-    "storage_migration/memory",
-    "storage_migration/ownership",
+    "storage_migration/managed_fields",
+    "storage_migration/progress_cache",
     "storage_migration/record",
-    "storage_migration/seen",
-    "storage_migration/settle",
+    "storage_migration/state",
+    "storage_migration/transition",
     "webhook/admission",
     "webhook/conversion",
     "webhook/deletion_protection",

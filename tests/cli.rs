@@ -1,5 +1,4 @@
-//! The built program from the outside: what it prints, how it ends, and that it needs no cluster
-//! to stay alive. Comes in: the program. Goes out: its promises, one sentence each.
+//! The built binary: output, exit codes, and that it stays alive without a reachable cluster.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 #[path = "support/program.rs"]
@@ -15,7 +14,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// A loopback port at which nobody listens.
+/// A closed loopback port.
 fn closed_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
@@ -30,27 +29,27 @@ fn help_lists_every_subcommand() {
 }
 
 #[test]
-fn whoever_cannot_reach_a_cluster_is_told_so_and_nothing_is_shown() {
-    for what in ["status", "run", "dry-run"] {
-        let output = finished(&["migrate", what]);
-        assert_eq!(output.status.code(), Some(1), "{what}");
-        assert!(text(&output.stdout).is_empty(), "{what}");
+fn migrate_without_a_cluster_fails_and_prints_nothing() {
+    for command in ["status", "run", "dry-run"] {
+        let output = finished(&["migrate", command]);
+        assert_eq!(output.status.code(), Some(1), "{command}");
+        assert!(text(&output.stdout).is_empty(), "{command}");
         assert!(
             text(&output.stderr).starts_with("quorate: failed to find a cluster"),
-            "{what}: {output:?}"
+            "{command}: {output:?}"
         );
     }
 }
 
 #[test]
-fn without_a_subcommand_help_is_shown_and_it_is_an_error() {
+fn missing_subcommand_prints_help_and_fails() {
     let output = finished(&[]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("Usage: quorate <COMMAND>"));
 }
 
 #[test]
-fn version_is_told_to_people_and_to_programs() {
+fn version_is_printed_as_text_and_as_json() {
     let version = env!("CARGO_PKG_VERSION");
     assert_eq!(text(&finished(&["version"]).stdout), format!("quorate {version}\n"));
     let output = finished(&["version", "--output", "json"]);
@@ -59,53 +58,53 @@ fn version_is_told_to_people_and_to_programs() {
 }
 
 #[test]
-fn crds_prints_what_is_in_crds_and_writes_the_same_into_a_folder() {
-    let there = concat!(env!("CARGO_MANIFEST_DIR"), "/crds");
+fn crds_prints_and_writes_the_files_in_crds() {
+    let committed = concat!(env!("CARGO_MANIFEST_DIR"), "/crds");
     let folder = folder();
     let output = finished(&["crds", "--write", folder.to_str().unwrap()]);
     assert!(output.status.success(), "{output:?}");
     let printed = finished(&["crds"]);
     let printed = text(&printed.stdout);
     let mut files = 0;
-    for file in fs::read_dir(there).unwrap() {
+    for file in fs::read_dir(committed).unwrap() {
         let file = file.unwrap();
-        let words = fs::read_to_string(file.path()).unwrap();
-        assert!(fs::read_to_string(folder.join(file.file_name())).unwrap() == words);
-        assert!(printed.contains(&words), "{:?} was not printed", file.file_name());
+        let content = fs::read_to_string(file.path()).unwrap();
+        assert!(fs::read_to_string(folder.join(file.file_name())).unwrap() == content);
+        assert!(printed.contains(&content), "{:?} was not printed", file.file_name());
         files += 1;
     }
     assert_eq!(files, 5);
 }
 
 #[test]
-fn crds_cannot_check_and_write_at_once() {
+fn crds_check_and_write_are_mutually_exclusive() {
     let output = finished(&["crds", "--check", "--write", "somewhere"]);
     assert_eq!(output.status.code(), Some(2));
 }
 
 #[test]
-fn manifests_prints_what_is_in_deploy_and_writes_the_same_into_a_folder() {
-    let there = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/install.yaml");
-    let there = fs::read_to_string(there).unwrap();
-    assert_eq!(text(&finished(&["manifests"]).stdout), there);
+fn manifests_prints_and_writes_the_files_in_deploy() {
+    let committed = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/install.yaml");
+    let committed = fs::read_to_string(committed).unwrap();
+    assert_eq!(text(&finished(&["manifests"]).stdout), committed);
     let folder = folder();
     let output = finished(&["manifests", "--write", folder.to_str().unwrap()]);
     assert!(output.status.success(), "{output:?}");
-    assert_eq!(fs::read_to_string(folder.join("install.yaml")).unwrap(), there);
+    assert_eq!(fs::read_to_string(folder.join("install.yaml")).unwrap(), committed);
     assert!(folder.join("base/kustomization.yaml").is_file());
 }
 
 #[test]
-fn another_namespace_reaches_the_service_that_converts() {
+fn namespace_flag_sets_the_namespace_of_the_conversion_webhook() {
     let printed = text(&finished(&["crds", "--namespace", "elsewhere"]).stdout);
     assert_eq!(printed.matches("          namespace: elsewhere\n").count(), 2);
     assert!(!printed.contains("quorate-system"));
-    let refused = finished(&["crds", "--namespace", "Not_One"]);
-    assert_eq!(refused.status.code(), Some(2));
+    let invalid = finished(&["crds", "--namespace", "Not_One"]);
+    assert_eq!(invalid.status.code(), Some(2));
 }
 
 #[test]
-fn the_definitions_can_be_left_out_but_not_of_what_is_written() {
+fn crds_can_be_omitted_from_printed_manifests_only() {
     let without = text(&finished(&["manifests", "--no-crds"]).stdout);
     assert!(!without.contains("kind: CustomResourceDefinition\n"));
     assert!(without.contains("kind: ValidatingWebhookConfiguration\n"));
@@ -114,15 +113,15 @@ fn the_definitions_can_be_left_out_but_not_of_what_is_written() {
 }
 
 #[test]
-fn a_namespace_that_kubernetes_would_refuse_makes_no_manifests() {
+fn invalid_namespace_prints_no_manifests() {
     let output = finished(&["manifests", "--namespace", "Not_One"]);
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(text(&output.stdout), "");
-    assert!(text(&output.stderr).contains("lower case"));
+    assert!(text(&output.stderr).contains("must be a lowercase RFC 1123 label"));
 }
 
 #[test]
-fn completion_for_bash_is_a_script_that_bash_can_read() {
+fn bash_completion_is_a_valid_bash_script() {
     let script = finished(&["completion", "bash"]).stdout;
     assert!(text(&script).contains("quorate"));
     let path = folder().join("completion.bash");
@@ -131,7 +130,7 @@ fn completion_for_bash_is_a_script_that_bash_can_read() {
 }
 
 #[test]
-fn all_wrong_settings_are_reported_at_once() {
+fn all_invalid_settings_are_reported_at_once() {
     let output = quorate(&[
         "run",
         "--listen=nowhere",
@@ -140,28 +139,29 @@ fn all_wrong_settings_are_reported_at_once() {
         "--identity=",
     ])
     .env("QUORATE_LOG_FORMAT", "xml")
-    .env("QUORATE_LEASE_DURATION", "soon")
+    .env("QUORATE_LEASE_DURATION", "later")
     .output()
     .unwrap();
     assert_eq!(output.status.code(), Some(2), "{output:?}");
-    let told = text(&output.stderr);
-    for words in [
-        "--log-format is \"xml\"",
-        "--log-filter is \"inof\"",
-        "--listen is \"nowhere\"",
-        "--lease-namespace is not set",
-        "--identity is \"\"",
-        "--lease-duration is \"soon\"",
-        "--retry-period is \"9s\"",
-        "the Kubernetes cluster is not set",
+    let errors = text(&output.stderr);
+    for expected in [
+        "quorate: invalid settings:\n",
+        "--log-format: Invalid value: \"xml\": must be json or text",
+        "--log-filter: Invalid value: \"inof\"",
+        "--listen: Invalid value: \"nowhere\"",
+        "--lease-namespace: Required value",
+        "--identity: Invalid value: \"\"",
+        "--lease-duration: Invalid value: \"later\"",
+        "--retry-period: Invalid value: \"9s\"",
+        "kubeconfig: Required value",
         "set KUBECONFIG",
     ] {
-        assert!(told.contains(words), "{words} is missing in {told}");
+        assert!(errors.contains(expected), "{expected} is missing in {errors}");
     }
 }
 
 #[test]
-fn without_a_cluster_that_answers_it_stays_alive_and_unready_and_does_not_lead() {
+fn with_an_unreachable_cluster_the_replica_is_live_and_not_ready_and_does_not_lead() {
     let mut running = Running::start(closed_port());
     running.logs("cannot reach the Kubernetes API");
     let line = running.log("cannot reach the Kubernetes API").remove(0);
@@ -186,11 +186,11 @@ fn without_a_cluster_that_answers_it_stays_alive_and_unready_and_does_not_lead()
     running.signal("TERM");
     assert_eq!(running.end().code(), Some(0));
     assert!(!running.log("\"stopped\"").is_empty());
-    assert_eq!(running.log("stopping").remove(0)["signal"], "SIGTERM");
+    assert_eq!(running.log("shutting down").remove(0)["signal"], "SIGTERM");
 }
 
 #[test]
-fn an_address_in_use_is_told_with_its_flag() {
+fn address_in_use_is_reported_with_its_flag() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let listen = format!("--listen={}", taken.local_addr().unwrap());
     let output = quorate(&["run", &listen, "--lease-namespace=here"])
@@ -198,30 +198,30 @@ fn an_address_in_use_is_told_with_its_flag() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
-    // The log has begun by then, so it is a line of the log.
-    let told: serde_json::Value = serde_json::from_slice(&output.stderr).unwrap();
-    assert_eq!(told["level"], "ERROR");
-    let error = told["error"].as_str().unwrap();
+    // The log is started by then, so the error is a log line.
+    let line: serde_json::Value = serde_json::from_slice(&output.stderr).unwrap();
+    assert_eq!(line["level"], "ERROR");
+    let error = line["error"].as_str().unwrap();
     assert!(error.contains("is the port of --listen already in use?"), "{error}");
 }
 
 #[test]
-fn a_signal_is_heard_while_the_cluster_is_still_being_found() {
-    let begun = folder().join("begun");
+fn signal_is_handled_while_the_cluster_configuration_is_loaded() {
+    let started = folder().join("started");
     let user = format!(
         "{{exec: {{apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, \
          command: sh, args: [-c, 'touch {}; exec sleep 45']}}}}",
-        begun.display()
+        started.display()
     );
     let kubeconfig = program::kubeconfig_of_user(closed_port(), &user);
     let mut running = Running::given(&kubeconfig, &[]);
-    until("credentials are asked for", || begun.is_file());
+    until("the credential plugin runs", || started.is_file());
     running.signal("TERM");
     assert_eq!(running.end().code(), Some(0));
 }
 
 #[test]
-fn a_namespace_that_is_there_already_can_be_left_out() {
+fn namespace_object_can_be_omitted() {
     let with = finished(&["manifests", "--namespace", "mine"]);
     assert!(text(&with.stdout).contains("kind: Namespace\n"));
     let without = finished(&["manifests", "--namespace", "mine", "--no-namespace"]);

@@ -8,43 +8,43 @@ use std::path::Path;
 
 use super::decide::DataDir;
 
-/// The file that says that etcd was started in this pod.
+/// Marks that etcd was started in this pod.
 const STARTED_FILE: &str = "etcd-was-started";
 
-/// Why the disk is not known.
+/// Why the state of the data directory is unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum DataDirError {
-    /// A folder cannot be read.
+    /// A directory cannot be read.
     #[error("failed to read {}", .path.display())]
     Read {
-        /// What was read.
+        /// The path.
         path: Box<Path>,
-        /// Why not.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// Nothing can be remembered.
+    /// The start of etcd cannot be recorded.
     #[error("failed to write {}", .path.display())]
     Write {
-        /// What was written.
+        /// The path.
         path: Box<Path>,
-        /// Why not.
+        /// The cause.
         #[source]
         source: io::Error,
     },
 }
 
-/// What is in etcd's folder.
+/// Inspects the data directory of etcd.
 pub(super) fn inspect(data: &Path) -> Result<DataDir, DataDirError> {
-    let log = data.join("member").join("wal");
-    let is_log = |name: &str| Path::new(name).extension().is_some_and(|it| it == "wal");
-    if names(&log)?.unwrap_or_default().iter().any(|name| is_log(name)) {
+    let wal = data.join("member").join("wal");
+    let is_wal = |name: &str| Path::new(name).extension().is_some_and(|suffix| suffix == "wal");
+    if names(&wal)?.unwrap_or_default().iter().any(|name| is_wal(name)) {
         return Ok(DataDir::HasWal);
     }
     Ok(if names(&data.join("member"))?.is_some() { DataDir::Initializing } else { DataDir::Empty })
 }
 
-/// The names in a folder; nothing if there is none.
+/// The names in a directory; `None` if it does not exist.
 fn names(folder: &Path) -> Result<Option<Vec<String>>, DataDirError> {
     let failed = |source| DataDirError::Read { path: folder.into(), source };
     let entries = match fs::read_dir(folder) {
@@ -64,7 +64,7 @@ pub(super) fn started_before(pod: &Path) -> Result<bool, DataDirError> {
     path.try_exists().map_err(|source| DataDirError::Read { path: path.into(), source })
 }
 
-/// Remembers that etcd was started in this pod. It must be on the disk before etcd is.
+/// Records that etcd was started in this pod. The record must be synced before etcd starts.
 pub(super) fn mark_started(pod: &Path) -> Result<(), DataDirError> {
     let path = pod.join(STARTED_FILE);
     let written = fs::File::create(&path).and_then(|file| file.sync_all());

@@ -1,8 +1,9 @@
 //! Decides how a member starts.
 //!
-//! etcd reads its flags only when it finds no WAL. `--initial-cluster-state=new` on an emptied volume
-//! then bootstraps a second cluster with the same IDs, or brings back a voter without its data, and
-//! acknowledged writes are lost. So only a member that has never started may bootstrap or join. Pure.
+//! etcd reads its flags only when it finds no WAL. `--initial-cluster-state=new` on an emptied
+//! volume then bootstraps a second cluster with the same IDs, or brings back a voter without its
+//! data, and acknowledged writes are lost. So only a member that has never started may bootstrap or
+//! join. Pure.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use crate::api::start_mode::StartMode;
@@ -32,16 +33,16 @@ pub(super) enum StartDecision {
 pub(super) enum DataMissing {
     /// The data of a member that ran before this pod.
     #[error(
-        "refused to start etcd: this member has run before, and its volume is empty. Starting it could \
-         bootstrap a second cluster or lose acknowledged writes. The operator replaces the member if \
-         the remaining voters have quorum; otherwise restore its volume"
+        "refused to start etcd: this member has run before, and its volume is empty. Starting etcd \
+         could bootstrap a second cluster or lose acknowledged writes. The operator replaces the \
+         member if the remaining voters have quorum; otherwise restore the volume"
     )]
     BeforeThisPod,
     /// The data, deleted while this pod was running.
     #[error(
-        "refused to start etcd: it has run in this pod, and its data was deleted since. Starting it \
-         could bootstrap a second cluster or lose acknowledged writes. The operator replaces the \
-         member if the remaining voters have quorum; otherwise restore its data"
+        "refused to start etcd: etcd has run in this pod, and its data was deleted since. Starting \
+         etcd could bootstrap a second cluster or lose acknowledged writes. The operator replaces \
+         the member if the remaining voters have quorum; otherwise restore the data"
     )]
     DuringThisPod,
 }
@@ -84,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_member_with_a_wal_starts_in_every_mode() {
+    fn member_with_a_wal_starts_in_every_mode() {
         for start_mode in StartMode::ALL {
             for started_before in [true, false] {
                 assert_eq!(
@@ -107,8 +108,8 @@ mod tests {
             StartDecision::Start("existing")
         );
         for start_mode in [StartMode::Bootstrap, StartMode::Join] {
-            let emptied = decide(start_mode, DataDir::Empty, true);
-            assert_eq!(emptied, StartDecision::Refuse(DataMissing::DuringThisPod), "{start_mode}");
+            let decision = decide(start_mode, DataDir::Empty, true);
+            assert_eq!(decision, StartDecision::Refuse(DataMissing::DuringThisPod), "{start_mode}");
         }
         for (data_dir, started_before) in
             [(DataDir::Empty, true), (DataDir::Empty, false), (DataDir::Initializing, true)]
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_start_without_a_wal_is_retried() {
+    fn start_without_a_wal_is_retried() {
         assert_eq!(
             decide(StartMode::Bootstrap, DataDir::Initializing, true),
             StartDecision::Start("new")
@@ -133,11 +134,11 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_has_the_cause_and_the_next_step() {
+    fn refusal_has_the_cause_and_the_next_step() {
         for missing in [DataMissing::BeforeThisPod, DataMissing::DuringThisPod] {
-            let words = missing.to_string();
-            assert!(words.contains("refused to start etcd") && words.contains("The operator"));
-            assert!(words.len() < 1024, "a termination message has an end");
+            let message = missing.to_string();
+            assert!(message.contains("refused to start etcd") && message.contains("The operator"));
+            assert!(message.len() < 1024, "termination messages are limited");
         }
     }
 }

@@ -1,39 +1,39 @@
-//! Copies this binary to where the container of etcd finds it.
+//! Copies this binary to a volume that the container of etcd mounts.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What the copy is called.
+/// File name of the copy.
 pub(super) const BINARY: &str = "quorate";
 
-/// Why there is no copy.
+/// Why the binary was not copied.
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
-    /// This program cannot find itself.
-    #[error("failed to find this program")]
+    /// The path of this binary is unknown.
+    #[error("failed to find this binary")]
     Find(#[source] io::Error),
-    /// It cannot be copied.
-    #[error("failed to copy this program to {}", .to.display())]
+    /// The copy failed.
+    #[error("failed to copy this binary to {}", .to.display())]
     Copy {
-        /// Where to.
+        /// The target.
         to: Box<Path>,
-        /// Why not.
+        /// The cause.
         #[source]
         source: io::Error,
     },
 }
 
-/// Copies this program into `folder`. The copy takes its place whole: an init container may be run
-/// again beside a container that uses it.
+/// Copies this binary into `folder`, with an atomic rename: an init container may run again while
+/// another container uses the copy.
 ///
 /// # Errors
-/// If it cannot be read or written.
+/// If the binary cannot be read or written.
 pub fn install(folder: &Path) -> Result<PathBuf, InstallError> {
     let own = std::env::current_exe().map_err(InstallError::Find)?;
-    let (half, whole) = (folder.join(".quorate.new"), folder.join(BINARY));
-    let failed = |source| InstallError::Copy { to: whole.as_path().into(), source };
-    fs::copy(own, &half).map_err(failed)?;
-    fs::rename(&half, &whole).map_err(failed)?;
-    Ok(whole)
+    let (partial, copy) = (folder.join(".quorate.new"), folder.join(BINARY));
+    let failed = |source| InstallError::Copy { to: copy.as_path().into(), source };
+    fs::copy(own, &partial).map_err(failed)?;
+    fs::rename(&partial, &copy).map_err(failed)?;
+    Ok(copy)
 }

@@ -1,6 +1,6 @@
-//! One start of etcd's container: inspects, decides, and executes etcd or refuses.
+//! One start of the container of etcd: inspects the data directory, then executes etcd or refuses.
 //!
-//! etcd replaces this process: signals, exit codes and logs are its own then.
+//! etcd replaces this process, so signals, exit codes and logs are those of etcd.
 
 use std::convert::Infallible;
 use std::ffi::OsString;
@@ -13,14 +13,14 @@ use super::data_dir::{self, DataDirError};
 use super::decide::{DataMissing, StartDecision, decide};
 use crate::api::start_mode::StartMode;
 
-/// A start.
+/// Arguments of one start.
 #[derive(Debug)]
 pub struct Start {
     /// The start mode.
     pub start_mode: StartMode,
-    /// etcd's data directory.
+    /// Data directory of etcd.
     pub data: PathBuf,
-    /// A directory of the pod that outlives its containers.
+    /// Directory of the pod that outlives its containers.
     pub pod: PathBuf,
     /// etcd and its flags, except the initial cluster state.
     pub command: Vec<OsString>,
@@ -32,21 +32,21 @@ pub enum StartError {
     /// The member has lost its data.
     #[error(transparent)]
     Refused(Refused),
-    /// Nobody knows what is on the `data_dir`, or it cannot be remembered that etcd `started_before`.
+    /// The data directory cannot be inspected, or the start cannot be recorded.
     #[error("failed to inspect the data directory before etcd starts")]
     Unknown(#[source] DataDirError),
     /// etcd could not be executed.
     #[error("failed to start {program}")]
     Exec {
-        /// What was started.
+        /// The executable.
         program: String,
-        /// Why not.
+        /// The cause.
         #[source]
         source: io::Error,
     },
 }
 
-/// A refusal, in words for whoever looks at the pod.
+/// A refusal; its text becomes the termination message of the container.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct Refused(DataMissing);
@@ -65,9 +65,9 @@ pub fn start(start: Start) -> Result<Infallible, StartError> {
     };
     // Recorded before etcd can write a byte: data that is missing afterwards was lost.
     data_dir::mark_started(&pod).map_err(StartError::Unknown)?;
-    let mut words = command.into_iter();
-    let program = words.next().unwrap_or_default();
+    let mut args = command.into_iter();
+    let program = args.next().unwrap_or_default();
     let source =
-        Command::new(&program).args(words).arg(format!("--initial-cluster-state={state}")).exec();
+        Command::new(&program).args(args).arg(format!("--initial-cluster-state={state}")).exec();
     Err(StartError::Exec { program: program.to_string_lossy().into_owned(), source })
 }

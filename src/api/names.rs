@@ -80,8 +80,8 @@ pub const MIGRATION_RETRY_ANNOTATION: &str = "quorate.appdelivery.cncf.io/storag
 /// The field manager of the writes that change nothing but the version in which an object is stored.
 pub const MIGRATION_FIELD_MANAGER: &str = "quorate-storage-migration";
 
-/// The field manager that owns the two conditions of objects in a namespace that is not granted.
-pub const NAMESPACE_ACCESS_FIELD_MANAGER: &str = "quorate-grants";
+/// Field manager of the two conditions that objects without namespace access have.
+pub const NAMESPACE_ACCESS_FIELD_MANAGER: &str = "quorate-namespace-access";
 
 /// The variable through which a pod learns its own name.
 pub const POD_NAME_VARIABLE: &str = "POD_NAME";

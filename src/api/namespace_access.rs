@@ -1,15 +1,15 @@
-//! Who gives the operator its rights in the namespaces where its objects are.
-//! Comes in: nothing. Goes out: the two ways. May touch: nothing. The wing `grants` acts on it; the
-//! type stands here because the settings know it, too.
+//! How the operator gets its `RoleBinding` in the namespaces with its objects.
+//!
+//! The type is here because both the settings and the controller need it.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
-/// Who binds the operator's account to its role in a namespace.
+/// Mode of namespace access.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NamespaceAccess {
-    /// The operator does, where one of its objects appears, and takes it back with the last.
+    /// The operator creates the binding with the first object and deletes it with the last.
     #[default]
     Auto,
-    /// An administrator does. The operator writes no binding and needs no right to; its objects say
-    /// what is missing.
+    /// An administrator creates the binding. The operator writes none and needs no permission to;
+    /// objects without access get a condition.
     Manual,
 }

@@ -1,5 +1,5 @@
-//! The agent in a member's pod: replaces itself with etcd, or exits with a code and a message, which
-//! is also written to the termination log.
+//! The agent in a member's pod: replaces itself with etcd, or exits with a code and a message,
+//! which is also written to the termination log.
 
 use std::fs;
 use std::process::ExitCode;
@@ -14,7 +14,7 @@ const TERMINATION_LOG: &str = "/dev/termination-log";
 
 /// Runs the agent command.
 pub(super) fn run(command: AgentCommand) -> ExitCode {
-    let (done, code) = match command {
+    let (error, code) = match command {
         AgentCommand::Install { to } => match agent::install(&to) {
             Ok(_) => return ExitCode::SUCCESS,
             Err(error) => (anyhow::Error::new(error), FAILED),
@@ -22,7 +22,8 @@ pub(super) fn run(command: AgentCommand) -> ExitCode {
         AgentCommand::Start { start_mode, data, pod, command } => {
             match agent::start(Start { start_mode, data, pod, command }) {
                 Ok(never) => match never {},
-                // The operator distinguishes a refused start from a failed one by this exit code alone.
+                // The operator distinguishes a refused start from a failed one by this exit code
+                // alone.
                 Err(error @ StartError::Refused(_)) => {
                     (anyhow::Error::new(error), EXIT_DATA_MISSING)
                 }
@@ -30,9 +31,9 @@ pub(super) fn run(command: AgentCommand) -> ExitCode {
             }
         }
     };
-    let words = format!("quorate: {done:#}\n");
-    print::stderr(&words);
-    // Nobody can be start_mode if this fails, too; the log has it.
-    drop(fs::write(TERMINATION_LOG, &words));
+    let message = format!("quorate: {error:#}\n");
+    print::stderr(&message);
+    // If this fails, the container log still has the message.
+    drop(fs::write(TERMINATION_LOG, &message));
     ExitCode::from(code)
 }

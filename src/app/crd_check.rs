@@ -12,7 +12,7 @@ use crate::clients;
 
 /// Reports whether this release could read the objects stored in the cluster.
 pub(super) fn check(namespace: &str) -> ExitCode {
-    match remarks(namespace).and_then(|remarks| report(&remarks)) {
+    match findings(namespace).and_then(|findings| report(&findings)) {
         Ok(code) => code,
         Err(error) => {
             print::stderr(&format!("quorate: {error:#}\n"));
@@ -21,31 +21,31 @@ pub(super) fn check(namespace: &str) -> ExitCode {
     }
 }
 
-fn remarks(namespace: &str) -> Result<Vec<CrdFinding>> {
+fn findings(namespace: &str) -> Result<Vec<CrdFinding>> {
     // An error only means that a provider is installed already.
     rustls::crypto::ring::default_provider().install_default().unwrap_or(());
     let runtime = Builder::new_current_thread().enable_all().build();
     runtime.context("failed to start the async runtime")?.block_on(async {
         let client = clients::kube::client().await?;
-        let mut remarks = Vec::new();
+        let mut findings = Vec::new();
         for ours in crd::with_webhook_namespace(namespace) {
             let name = ours.metadata.name.clone().unwrap_or_default();
             let live = clients::crds::read(&client, &name).await?;
-            remarks.extend(compare(&ours, live.as_ref()));
+            findings.extend(compare(&ours, live.as_ref()));
         }
-        Ok(remarks)
+        Ok(findings)
     })
 }
 
-fn report(remarks: &[CrdFinding]) -> Result<ExitCode> {
-    for CrdFinding { definition, severity: weight, message: words } in remarks {
-        let mark = match weight {
+fn report(findings: &[CrdFinding]) -> Result<ExitCode> {
+    for CrdFinding { definition, severity, message } in findings {
+        let label = match severity {
             Severity::Ok => "ok",
-            Severity::Outdated => "note",
+            Severity::Outdated => "outdated",
             Severity::Unsafe => "REFUSED",
         };
-        print::stdout(&format!("{mark:<8}{definition} {words}\n"))?;
+        print::stdout(&format!("{label:<9}{definition} {message}\n"))?;
     }
-    let strands = remarks.iter().any(|remark| remark.severity == Severity::Unsafe);
-    Ok(if strands { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
+    let is_unsafe = findings.iter().any(|finding| finding.severity == Severity::Unsafe);
+    Ok(if is_unsafe { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
 }

@@ -23,17 +23,16 @@ const RESTART_DELAY: Duration = Duration::from_secs(5);
 
 /// A task that only the leader runs.
 pub(super) struct LeaderTask {
-    /// Its name in the log.
+    /// The name in the log.
     pub(super) name: &'static str,
-    /// The future. It runs until it is aborted.
+    /// The future, which runs until it is aborted.
     pub(super) work: BoxFuture<'static, ()>,
 }
 
 /// Runs leader tasks according to leader election.
 pub(super) struct LeaderTasks {
-    /// What it says.
-    pub(super) told: watch::Receiver<Leadership>,
-    /// The clock of its deadlines.
+    pub(super) leadership: watch::Receiver<Leadership>,
+    /// The clock of the leadership deadlines.
     pub(super) clock: Clock,
 }
 
@@ -64,7 +63,7 @@ impl LeaderTasks {
                 tokio::select! {
                     () = &mut stop => break true,
                     () = self.wait_for_loss() => break false,
-                    Some(ended) = tasks.join_next() => log_exit(ended),
+                    Some(exit) = tasks.join_next() => log_exit(exit),
                 }
                 abort(&mut tasks).await?;
                 tokio::select! {
@@ -80,13 +79,13 @@ impl LeaderTasks {
         }
     }
 
-    fn holds(&self) -> bool {
-        self.told.borrow().holds_at(self.clock.now())
+    fn is_leading(&self) -> bool {
+        self.leadership.borrow().holds_at(self.clock.now())
     }
 
     async fn wait_for_lead(&mut self) {
-        while !self.holds() {
-            if self.told.changed().await.is_err() {
+        while !self.is_leading() {
+            if self.leadership.changed().await.is_err() {
                 // Leader election has stopped, so this replica does not lead.
                 std::future::pending::<()>().await;
             }
@@ -96,12 +95,12 @@ impl LeaderTasks {
     /// Completes when leadership is lost or was not renewed in time.
     async fn wait_for_loss(&mut self) {
         loop {
-            let left = self.told.borrow_and_update().time_left(self.clock.now());
+            let left = self.leadership.borrow_and_update().time_left(self.clock.now());
             if left.is_zero() {
                 return;
             }
             tokio::select! {
-                changed = self.told.changed() => {
+                changed = self.leadership.changed() => {
                     if changed.is_err() {
                         return;
                     }
@@ -122,9 +121,9 @@ async fn abort(tasks: &mut JoinSet<&'static str>) -> Result<()> {
     Ok(())
 }
 
-fn log_exit(ended: Result<&'static str, tokio::task::JoinError>) {
-    match ended {
-        Ok(what) => tracing::error!(what, "leader task exited unexpectedly; restarting"),
+fn log_exit(exit: Result<&'static str, tokio::task::JoinError>) {
+    match exit {
+        Ok(task) => tracing::error!(task, "leader task exited unexpectedly; restarting"),
         Err(error) => {
             tracing::error!(error = error_chain(&error), "leader task failed; restarting");
         }

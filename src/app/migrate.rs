@@ -26,13 +26,13 @@ use crate::clients::leader_guard::LeaderGuard;
 use crate::clients::objects::Objects;
 use crate::clients::storage_versions::{ObjectRef, PageError, StorageVersionsClient};
 use crate::clients::{self, clock};
-use crate::storage_migration::{Phase, Record, converted, recorded};
+use crate::storage_migration::{Phase, Record, multi_version_kinds, recorded};
 use crate::telemetry::error_chain;
 use progress_bar::ProgressBar;
 
 /// How often the migration record is read while it is followed.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// Without progress for so long, no operator works on the migration.
+/// Without progress for this long, no operator is migrating.
 const STALL_TIMEOUT: Duration = Duration::from_mins(2);
 const PAGE_SIZE: u32 = 250;
 const CONCURRENCY: usize = 8;
@@ -46,7 +46,7 @@ struct MigrationStatus {
 
 /// The clients of the command.
 struct MigrateClients {
-    port: StorageVersionsClient,
+    versions: StorageVersionsClient,
     objects: Objects,
     namespace: String,
 }
@@ -60,7 +60,7 @@ pub(super) fn migrate(args: &MigrateArgs) -> ExitCode {
         runtime.block_on(async {
             let client = clients::kube::client().await?;
             let command = MigrateClients {
-                port: StorageVersionsClient::new(client.clone(), LeaderGuard::always()),
+                versions: StorageVersionsClient::new(client.clone(), LeaderGuard::always()),
                 objects: Objects::new(client, LeaderGuard::always()),
                 namespace: args.namespace.clone(),
             };
@@ -83,14 +83,15 @@ pub(super) fn migrate(args: &MigrateArgs) -> ExitCode {
 
 impl MigrateClients {
     async fn statuses(&self) -> Result<Vec<MigrationStatus>> {
-        let book: Option<ConfigMap> =
+        let record_map: Option<ConfigMap> =
             self.objects.get(&self.namespace, names::MIGRATION_RECORD).await?;
         let mut statuses = Vec::new();
-        for kind in converted() {
-            let Some(definition) = self.port.definition(kind).await? else {
+        for kind in multi_version_kinds() {
+            let Some(definition) = self.versions.crd(kind).await? else {
                 bail!("{} is not installed", kind.crd_name());
             };
-            let record = recorded(kind, book.as_ref()).filter(|it| it.is_of(&definition));
+            let record =
+                recorded(kind, record_map.as_ref()).filter(|record| record.matches(&definition));
             statuses.push(MigrationStatus { kind, definition, record });
         }
         Ok(statuses)
@@ -105,7 +106,7 @@ impl MigrateClients {
 
     /// Dry-runs each write, so that validation and webhooks report what they would reject.
     async fn dry_run(&self) -> Result<bool> {
-        let mut fine = true;
+        let mut accepted = true;
         for MigrationStatus { kind, definition, record: _ } in self.statuses().await? {
             let name = kind.crd_name();
             if !definition.is_stale() {
@@ -115,22 +116,22 @@ impl MigrateClients {
                 ))?;
                 continue;
             }
-            let refused = self.dry_run_kind(kind).await?;
-            for words in &refused {
-                print::stdout(&format!("REJECTED {words}\n"))?;
+            let rejected = self.dry_run_kind(kind).await?;
+            for error in &rejected {
+                print::stdout(&format!("REJECTED {error}\n"))?;
             }
-            fine &= refused.is_empty();
+            accepted &= rejected.is_empty();
         }
-        Ok(fine)
+        Ok(accepted)
     }
 
     /// Dry-runs every object of a kind; returns those that would be rejected.
     async fn dry_run_kind(&self, kind: &'static Kind) -> Result<Vec<String>> {
-        let (mut token, mut refused, mut bar) =
+        let (mut token, mut rejected, mut bar) =
             (None, Vec::new(), ProgressBar::new(&kind.crd_name()));
-        let (mut looked, mut total) = (0_u64, 0_u64);
+        let (mut processed, mut total) = (0_u64, 0_u64);
         loop {
-            let page = match self.port.page(kind, PAGE_SIZE, token.as_deref()).await {
+            let page = match self.versions.page(kind, PAGE_SIZE, token.as_deref()).await {
                 Ok(page) => page,
                 Err(PageError::Expired(Some(next))) => {
                     token = Some(next);
@@ -139,24 +140,25 @@ impl MigrateClients {
                 Err(error) => return Err(error).context("failed to list"),
             };
             let (listed, left) = (page.items.len(), page.metadata.remaining_item_count);
-            total = total
-                .max(looked.saturating_add(count(listed)).saturating_add(count(left.unwrap_or(0))));
-            let mut tries = stream::iter(&page.items)
+            total = total.max(
+                processed.saturating_add(count(listed)).saturating_add(count(left.unwrap_or(0))),
+            );
+            let mut results = stream::iter(&page.items)
                 .map(|object| self.dry_run_object(kind, &object.metadata))
                 .buffer_unordered(CONCURRENCY);
-            while let Some(words) = tries.next().await {
-                looked = looked.saturating_add(1);
-                refused.extend(words);
-                bar.show(looked, total, &format!("{} would be rejected", refused.len()))?;
+            while let Some(error) = results.next().await {
+                processed = processed.saturating_add(1);
+                rejected.extend(error);
+                bar.show(processed, total, &format!("{} would be rejected", rejected.len()))?;
             }
-            drop(tries);
-            token = page.metadata.continue_.filter(|it| !it.is_empty());
+            drop(results);
+            token = page.metadata.continue_.filter(|token| !token.is_empty());
             if token.is_none() {
                 bar.end(&format!(
-                    "{looked} objects would be rewritten, {} of them rejected",
-                    refused.len()
+                    "{processed} objects would be rewritten, {} of them rejected",
+                    rejected.len()
                 ))?;
-                return Ok(refused);
+                return Ok(rejected);
             }
         }
     }
@@ -165,9 +167,9 @@ impl MigrateClients {
     async fn dry_run_object(&self, kind: &'static Kind, metadata: &ObjectMeta) -> Option<String> {
         let namespace = metadata.namespace.as_deref().unwrap_or_default();
         let name = metadata.name.as_deref().unwrap_or_default();
-        let which = ObjectRef { kind, namespace, name };
-        let nothing = json!({ "metadata": { "uid": metadata.uid } });
-        match self.port.dry_run(which, kind.hub().name, &nothing).await {
+        let object = ObjectRef { kind, namespace, name };
+        let patch = json!({ "metadata": { "uid": metadata.uid } });
+        match self.versions.dry_run(object, kind.hub().name, &patch).await {
             Ok(()) => None,
             Err(error) if matches!(error.class(), ErrorClass::NotFound | ErrorClass::Conflict) => {
                 None
@@ -178,56 +180,60 @@ impl MigrateClients {
 
     /// Requests a retry from the leader, and follows the migration until it completes.
     async fn run(&self) -> Result<bool> {
-        let stale: Vec<MigrationStatus> =
-            self.statuses().await?.into_iter().filter(|it| it.definition.is_stale()).collect();
+        let stale: Vec<MigrationStatus> = self
+            .statuses()
+            .await?
+            .into_iter()
+            .filter(|status| status.definition.is_stale())
+            .collect();
         if stale.is_empty() {
             print::stdout("all kinds are stored in a single version: nothing to do\n")?;
             return Ok(true);
         }
-        if let Some(paused) = stale.iter().find(|it| it.definition.paused) {
+        if let Some(paused) = stale.iter().find(|status| status.definition.paused) {
             let name = paused.kind.crd_name();
             bail!(
                 "migration is paused; resume with: kubectl annotate crd {name} {}-",
                 names::MIGRATION_ANNOTATION
             );
         }
-        if stale.iter().any(|it| it.record.is_some()) {
-            let asked = json!({ "metadata": {
+        if stale.iter().any(|status| status.record.is_some()) {
+            let retry = json!({ "metadata": {
                 "annotations": { names::MIGRATION_RETRY_ANNOTATION: clock::wall().to_string() },
             } });
             self.objects
-                .merge::<ConfigMap>(&self.namespace, names::MIGRATION_RECORD, &asked)
+                .merge::<ConfigMap>(&self.namespace, names::MIGRATION_RECORD, &retry)
                 .await?;
         }
-        let mut fine = true;
+        let mut completed = true;
         for status in stale {
-            fine &= self.follow(&status).await?;
+            completed &= self.follow(&status).await?;
         }
-        Ok(fine)
+        Ok(completed)
     }
 
     /// Follows one kind until its migration completes, or blocks again after the retry.
     async fn follow(&self, first: &MigrationStatus) -> Result<bool> {
         let mut bar = ProgressBar::new(&first.kind.crd_name());
-        let tries = first.record.as_ref().map_or(0, |it| it.pass);
+        let tries = first.record.as_ref().map_or(0, |record| record.attempt);
         let (mut last, mut since) = (first.record.clone(), Instant::now());
         loop {
             let statuses = self.statuses().await?;
-            let found = statuses.into_iter().find(|it| it.kind.name == first.kind.name);
-            let Some(status) = found else { bail!("the CRD was deleted") };
+            let current = statuses.into_iter().find(|status| status.kind.name == first.kind.name);
+            let Some(status) = current else { bail!("the CRD was deleted") };
             if !status.definition.is_stale() {
                 bar.end(&status.message())?;
                 return Ok(true);
             }
             if let Some(record) = &status.record {
-                let (looked, written) = (record.tally.looked, record.tally.written);
-                let words = format!(
+                let (looked, written) = (record.counts.listed, record.counts.written);
+                let message = format!(
                     "{}, {written} written, {} failed",
                     record.phase.name(),
-                    record.tally.failed
+                    record.counts.failed
                 );
-                bar.show(looked, record.total.max(looked), &words)?;
-                if record.phase == Phase::Held && record.pass > tries {
+                bar.show(looked, record.total.max(looked), &message)?;
+                if record.phase == Phase::Blocked && record.attempt > tries {
                     bar.end(&status.message())?;
                     return Ok(false);
                 }
@@ -251,26 +257,27 @@ impl MigrationStatus {
     /// The state of the kind, in lines.
     fn message(&self) -> String {
         let Self { kind, definition, record } = self;
-        let mut words = format!(
+        let mut message = format!(
             "{}: stored in {}, written in {}",
             kind.crd_name(),
             definition.stored.join(", "),
             definition.storage
         );
         if definition.paused {
-            words.push_str("; paused");
+            message.push_str("; paused");
         }
-        let far = record.iter().map(|record| {
-            let Record { phase, total, tally, .. } = record;
-            let (looked, written, failed) = (tally.looked, tally.written, tally.failed);
+        let progress = record.iter().map(|record| {
+            let Record { phase, total, counts, .. } = record;
+            let (looked, written, failed) = (counts.listed, counts.written, counts.failed);
             let phase = phase.name();
             format!("; {phase}: {looked}/{total} processed, {written} written, {failed} failed")
         });
-        words.extend(far);
-        words.push('\n');
-        let failures = record.iter().flat_map(|it| &it.failures);
-        words.extend(failures.map(|it| format!("  {}: {}\n", it.object, it.why)));
-        words
+        message.extend(progress);
+        message.push('\n');
+        let failures = record.iter().flat_map(|record| &record.failures);
+        message
+            .extend(failures.map(|failure| format!("  {}: {}\n", failure.object, failure.message)));
+        message
     }
 }
 

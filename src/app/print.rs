@@ -46,13 +46,13 @@ pub(super) fn version(output: Output) -> Result<()> {
     match output {
         Output::Text => stdout(&format!("{} {}\n", names::OPERATOR, names::VERSION)),
         Output::Json => {
-            let answer = serde_json::json!({
+            let version = serde_json::json!({
                 "name": names::OPERATOR,
                 "version": names::VERSION,
                 "os": std::env::consts::OS,
                 "arch": std::env::consts::ARCH,
             });
-            stdout(&format!("{answer}\n"))
+            stdout(&format!("{version}\n"))
         }
     }
 }

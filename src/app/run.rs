@@ -23,7 +23,7 @@ const CONFIG_TIMEOUT: Duration = Duration::from_secs(30);
 pub(super) fn run(args: &RunArgs) -> ExitCode {
     match runtime() {
         Ok(runtime) => {
-            let code = runtime.block_on(begin(args));
+            let code = runtime.block_on(start(args));
             // A task that still blocks after the grace period must not keep the process alive.
             runtime.shutdown_background();
             code
@@ -38,7 +38,7 @@ fn runtime() -> Result<Runtime> {
     Builder::new_multi_thread().enable_all().build().context("failed to start the async runtime")
 }
 
-async fn begin(args: &RunArgs) -> ExitCode {
+async fn start(args: &RunArgs) -> ExitCode {
     let mut signals = match Signals::install() {
         Ok(signals) => signals,
         Err(error) => return failed(&anyhow!(error).context("failed to handle signals")),
@@ -52,8 +52,8 @@ async fn begin(args: &RunArgs) -> ExitCode {
     };
     let (settings, client) = match check(args, &Environment::read(), cluster) {
         Ok(checked) => checked,
-        Err(problems) => {
-            print::stderr(&problems.to_string());
+        Err(errors) => {
+            print::stderr(&errors.to_string());
             return ExitCode::from(INVALID_SETTINGS);
         }
     };
@@ -61,7 +61,7 @@ async fn begin(args: &RunArgs) -> ExitCode {
     if let Err(error) = telemetry::start_logs(log_format, log_filter) {
         return failed(&anyhow!(error).context("failed to start the log"));
     }
-    match operate(config, client, signals).await {
+    match run_until_signal(config, client, signals).await {
         Ok(code) => code,
         Err(error) => {
             // The log is started, so the error is logged.
@@ -84,7 +84,11 @@ async fn find_cluster() -> Result<Client, String> {
     }
 }
 
-async fn operate(config: RunConfig, client: Client, mut signals: Signals) -> Result<ExitCode> {
+async fn run_until_signal(
+    config: RunConfig,
+    client: Client,
+    mut signals: Signals,
+) -> Result<ExitCode> {
     let grace = config.shutdown_grace;
     let mut operator = Operator::start(config, client).await?;
     let signal = tokio::select! {
@@ -95,7 +99,8 @@ async fn operate(config: RunConfig, client: Client, mut signals: Signals) -> Res
     tokio::select! {
         ended = time::timeout(grace, operator.shutdown()) => {
             if ended.is_err() {
-                tracing::warn!(grace_seconds = grace.as_secs_f64(), "shutdown grace period exceeded");
+                let grace_seconds = grace.as_secs_f64();
+                tracing::warn!(grace_seconds, "shutdown grace period exceeded");
             }
             tracing::info!("stopped");
             Ok(ExitCode::SUCCESS)

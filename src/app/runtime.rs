@@ -1,8 +1,8 @@
 //! Everything that runs until shutdown, started and stopped in order.
 //!
-//! Order of shutdown: readiness off, leader tasks, Lease, while the webhook server still answers API
-//! servers that have not noticed; the probe server last, so that a replica which still releases its
-//! Lease is not killed by its liveness probe.
+//! Order of shutdown: readiness off, leader tasks, Lease, while the webhook server still answers
+//! API servers that have not noticed; the probe server last, so that a replica which still releases
+//! its Lease is not killed by its liveness probe.
 
 use anyhow::{Context, Result, anyhow};
 use futures::FutureExt;
@@ -20,12 +20,12 @@ use crate::api::leadership::Leadership;
 use crate::api::names;
 use crate::clients::clock::{self, Clock};
 use crate::clients::leader_guard::LeaderGuard;
-use crate::clients::lease::LeaseClient;
+use crate::clients::named_object::LeaseClient;
 use crate::etcd_cluster::EtcdClusterController;
-use crate::grants::Steward;
 use crate::leader_election::elector::LeaderElector;
+use crate::namespace_access::NamespaceAccessController;
 use crate::settings::{Election, Etcd, RunConfig, Scope, WebhookMode};
-use crate::storage_migration::{Guard, Keeper, Way};
+use crate::storage_migration::{MigrationMode, StorageMigrationController, StoredVersionGuard};
 use crate::telemetry::{self, Gate, Gates, Metrics, Probes, SHUTDOWN_GRACE, error_chain};
 
 /// What the tasks share.
@@ -37,7 +37,7 @@ pub(super) struct Shared {
     pub(super) clock: Clock,
     pub(super) gates: Gates,
     pub(super) metrics: Metrics,
-    pub(super) mandate: LeaderGuard,
+    pub(super) leader_guard: LeaderGuard,
 }
 
 /// The running tasks.
@@ -64,7 +64,7 @@ impl Runtime {
             WebhookMode::Serve(_) => Gate::Certificate,
             WebhookMode::Disabled => Gate::KubernetesApi,
         }]);
-        let (told, leadership) = watch::channel(Leadership::Following);
+        let (sender, leadership) = watch::channel(Leadership::Following);
         let clock = Clock::start();
         let shared = Shared {
             client,
@@ -72,7 +72,7 @@ impl Runtime {
             clock,
             gates: gates.clone(),
             metrics: Metrics::new(clock::wall()),
-            mandate: LeaderGuard::new(leadership.clone(), clock),
+            leader_guard: LeaderGuard::new(leadership.clone(), clock),
         };
         log_started(&listener, &election, &scope);
         let (stop_probes, probes_stop) = shutdown::channel();
@@ -84,9 +84,9 @@ impl Runtime {
             WebhookMode::Serve(webhooks) => Some(WebhookServer::start(webhooks, &shared).await?),
             WebhookMode::Disabled => None,
         };
-        let elector = elector(election, &shared, told);
+        let elector = elector(election, &shared, sender);
         let elector = tokio::spawn(elector.run(elector_stop.requested()));
-        let leader = LeaderTasks { told: leadership, clock };
+        let leader = LeaderTasks { leadership, clock };
         let leader_tasks = move || leader_tasks(&shared, &webhooks, &scope, &etcd, migration);
         let leader_tasks = tokio::spawn(leader.serve(leader_tasks, leader_tasks_stop.requested()));
         Ok(Self {
@@ -101,7 +101,8 @@ impl Runtime {
         })
     }
 
-    /// Completes when a task exits unexpectedly: the process must not go on with a part of its tasks.
+    /// Completes when a task exits unexpectedly: the process must not go on with a part of its
+    /// tasks.
     pub(super) async fn wait_for_failure(&mut self) -> anyhow::Error {
         let webhook_server = async {
             match &mut self.webhook_server {
@@ -110,9 +111,9 @@ impl Runtime {
             }
         };
         tokio::select! {
-            ended = &mut self.probes => unexpected_exit("the probe server", ended),
-            ended = &mut self.elector => unexpected_exit("leader election", ended),
-            ended = &mut self.leader_tasks => match ended {
+            exit = &mut self.probes => unexpected_exit("the probe server", exit),
+            exit = &mut self.elector => unexpected_exit("leader election", exit),
+            exit = &mut self.leader_tasks => match exit {
                 Ok(Err(error)) => error,
                 Ok(Ok(())) => unexpected_exit("the leader tasks", Ok(())),
                 Err(error) => unexpected_exit("the leader tasks", Err(error)),
@@ -135,7 +136,7 @@ impl Runtime {
         } = self;
         // 1. Not ready: API servers stop sending requests once the endpoint is removed.
         gates.close(Gate::Running);
-        let leaves = async {
+        let release = async {
             // 2. Leader tasks stop while the Lease is still renewed.
             stop_leader_tasks.stop();
             match leader_tasks.await {
@@ -147,17 +148,17 @@ impl Runtime {
             stop_elector.stop();
             log_failure("leader election", elector.await);
         };
-        let drains = async {
+        let drain = async {
             if let Some(webhook_server) = webhook_server {
                 webhook_server.shutdown().await;
             }
         };
-        tokio::join!(leaves, drains);
+        tokio::join!(release, drain);
         // 4. Probes were answered until now. A client that reads its response slowly is not waited
         //    for: the Lease is released, and nothing else is pending.
         stop_probes.stop();
-        if let Ok(end) = time::timeout(SHUTDOWN_GRACE, probes).await {
-            log_failure("the probe server", end);
+        if let Ok(exit) = time::timeout(SHUTDOWN_GRACE, probes).await {
+            log_failure("the probe server", exit);
         } else {
             tracing::info!("probe server stopped with an open connection");
         }
@@ -167,8 +168,8 @@ impl Runtime {
 fn log_started(listener: &TcpListener, election: &Election, scope: &Scope) {
     let Election { lease_name, lease_namespace, identity, timing: _ } = election;
     // The actual port, if port 0 was requested.
-    let listen = listener.local_addr().map(|it| it.to_string()).unwrap_or_default();
-    let watches = match scope {
+    let listen = listener.local_addr().map(|address| address.to_string()).unwrap_or_default();
+    let namespaces = match scope {
         Scope::Cluster(_) => "all namespaces",
         Scope::Namespace(name) => name.as_str(),
     };
@@ -176,22 +177,26 @@ fn log_started(listener: &TcpListener, election: &Election, scope: &Scope) {
         version = names::VERSION,
         listen,
         identity,
-        watches,
+        namespaces,
         lease = format!("{lease_namespace}/{lease_name}"),
         "quorate started"
     );
 }
 
-fn elector(election: Election, shared: &Shared, told: watch::Sender<Leadership>) -> LeaderElector {
+fn elector(
+    election: Election,
+    shared: &Shared,
+    leadership: watch::Sender<Leadership>,
+) -> LeaderElector {
     let Election { lease_namespace, lease_name, identity, timing } = election;
     LeaderElector {
-        port: LeaseClient::new(shared.client.clone(), &lease_namespace, &lease_name),
+        client: LeaseClient::new(shared.client.clone(), &lease_namespace, &lease_name),
         identity,
         timing,
         clock: shared.clock,
         gates: shared.gates.clone(),
         metrics: shared.metrics.clone(),
-        leadership: told,
+        leadership,
     }
 }
 
@@ -201,27 +206,27 @@ fn leader_tasks(
     webhooks: &WebhookMode,
     scope: &Scope,
     etcd: &Etcd,
-    migration: Way,
+    migration: MigrationMode,
 ) -> Vec<LeaderTask> {
     let mut leader_tasks = Vec::new();
     if let WebhookMode::Serve(webhooks) = webhooks {
         leader_tasks.extend(super::webhook_server::leader_task(webhooks, shared));
     }
-    if let Scope::Cluster(way) = scope {
-        let access_controller = Steward {
+    if let Scope::Cluster(mode) = scope {
+        let access_controller = NamespaceAccessController {
             client: shared.client.clone(),
-            mandate: shared.mandate.clone(),
+            leader_guard: shared.leader_guard.clone(),
             namespace: shared.namespace.clone(),
-            way: *way,
+            mode: *mode,
             metrics: shared.metrics.clone(),
         };
         leader_tasks
             .push(LeaderTask { name: "namespace access", work: access_controller.run().boxed() });
-        let migration_controller = Keeper {
+        let migration_controller = StorageMigrationController {
             client: shared.client.clone(),
-            mandate: shared.mandate.clone(),
+            leader_guard: shared.leader_guard.clone(),
             namespace: shared.namespace.clone(),
-            way: migration,
+            mode: migration,
             clock: shared.clock,
             metrics: shared.metrics.clone(),
         };
@@ -231,9 +236,9 @@ fn leader_tasks(
         });
     }
     let Etcd { agent_image, lifetimes } = etcd.clone();
-    let control = EtcdClusterController {
+    let controller = EtcdClusterController {
         client: shared.client.clone(),
-        mandate: shared.mandate.clone(),
+        leader_guard: shared.leader_guard.clone(),
         namespace: match scope {
             Scope::Cluster(_) => None,
             Scope::Namespace(name) => Some(name.clone()),
@@ -243,38 +248,38 @@ fn leader_tasks(
         metrics: shared.metrics.clone(),
     };
     leader_tasks
-        .push(LeaderTask { name: "etcd clusters", work: controllers(shared, scope, control) });
+        .push(LeaderTask { name: "etcd clusters", work: controllers(shared, scope, controller) });
     leader_tasks
 }
 
 /// The controllers of our kinds, run only while this release knows all stored versions of them. An
-/// operator for one namespace has no permission to read CRDs: the installation that owns the CRDs has
-/// its own guard.
+/// operator for one namespace has no permission to read CRDs: the installation that owns the CRDs
+/// has its own guard.
 fn controllers(
     shared: &Shared,
     scope: &Scope,
-    control: EtcdClusterController,
+    controller: EtcdClusterController,
 ) -> BoxFuture<'static, ()> {
-    let guard = Guard {
+    let guard = StoredVersionGuard {
         client: shared.client.clone(),
-        mandate: shared.mandate.clone(),
+        leader_guard: shared.leader_guard.clone(),
         metrics: shared.metrics.clone(),
     };
     match scope {
-        Scope::Cluster(_) => guard.protect(move || control.clone().run().boxed()).boxed(),
-        Scope::Namespace(_) => control.run().boxed(),
+        Scope::Cluster(_) => guard.run_guarded(move || controller.clone().run().boxed()).boxed(),
+        Scope::Namespace(_) => controller.run().boxed(),
     }
 }
 
-pub(super) fn log_failure(what: &'static str, end: Result<(), JoinError>) {
-    if let Err(error) = end {
-        tracing::error!(what, error = error_chain(&error), "task failed");
+pub(super) fn log_failure(task: &'static str, exit: Result<(), JoinError>) {
+    if let Err(error) = exit {
+        tracing::error!(task, error = error_chain(&error), "task failed");
     }
 }
 
-pub(super) fn unexpected_exit(what: &'static str, end: Result<(), JoinError>) -> anyhow::Error {
-    match end {
-        Ok(()) => anyhow!("{what} exited unexpectedly"),
-        Err(error) => anyhow!(error).context(format!("{what} failed")),
+pub(super) fn unexpected_exit(task: &'static str, exit: Result<(), JoinError>) -> anyhow::Error {
+    match exit {
+        Ok(()) => anyhow!("{task} exited unexpectedly"),
+        Err(error) => anyhow!(error).context(format!("{task} failed")),
     }
 }

@@ -1,6 +1,7 @@
 //! Shutdown signals: the first SIGTERM or SIGINT starts a graceful shutdown, the second aborts it.
 //!
-//! The handlers are installed first of all, because PID 1 of a container ignores signals without a handler.
+//! The handlers are installed first of all, because PID 1 of a container ignores signals without a
+//! handler.
 
 use std::io;
 

@@ -1,7 +1,7 @@
 //! The webhook server and the task that keeps its serving certificate valid.
 //!
-//! Shutdown first drains: the API server learns of the removed endpoint at the same time as this
-//! process and keeps connections open.
+//! Shutdown first drains: API servers are notified of the removed endpoint at the same time as this
+//! process, and keep connections open for later requests.
 
 use std::time::Duration;
 
@@ -62,13 +62,12 @@ impl WebhookServer {
     /// Completes when a task exits unexpectedly.
     pub(super) async fn wait_for_failure(&mut self) -> anyhow::Error {
         tokio::select! {
-            ended = &mut self.server => unexpected_exit("the webhook server", ended),
-            ended = &mut self.certificate => unexpected_exit("the webhook certificate task", ended),
+            exit = &mut self.server => unexpected_exit("the webhook server", exit),
+            exit = &mut self.certificate => unexpected_exit("the webhook certificate task", exit),
         }
     }
 
-    /// Stops to listen after the drain timeout: the API server learns of the removed endpoint at the
-    /// same time as this process, and keeps connections for later requests.
+    /// Closes the port after the drain timeout.
     pub(super) async fn shutdown(self) {
         let Self { server, certificate, drain, stop_server, stop_certificate, drain_time } = self;
         drain.stop();
@@ -93,19 +92,19 @@ fn certificate(
     let (gates, metrics) = (shared.gates.clone(), shared.metrics.clone());
     match &webhooks.certificates {
         Certificates::Files(folder) => {
-            let files = FileSource { folder: folder.clone(), identity, gates, metrics };
+            let files = FileSource { dir: folder.clone(), resolver: identity, gates, metrics };
             tokio::spawn(files.run(stop.requested()))
         }
         Certificates::BuiltIn(lifetimes) => {
-            let keep = ServingCertificate {
+            let certificate = ServingCertificate {
                 clients: clients(shared),
                 lifetimes: *lifetimes,
                 clock: shared.clock,
-                identity,
+                resolver: identity,
                 gates,
                 metrics,
             };
-            tokio::spawn(keep.run(stop.requested()))
+            tokio::spawn(certificate.run(stop.requested()))
         }
     }
 }
@@ -116,16 +115,16 @@ pub(super) fn leader_task(webhooks: &Webhooks, shared: &Shared) -> Option<Leader
         Certificates::Files(_) => return None,
         Certificates::BuiltIn(lifetimes) => *lifetimes,
     };
-    let rotate = CaRotation {
+    let rotation = CaRotation {
         clients: clients(shared),
         lifetimes,
         clock: shared.clock,
-        mandate: shared.mandate.clone(),
+        leader_guard: shared.leader_guard.clone(),
         metrics: shared.metrics.clone(),
     };
-    // It is aborted when leadership ends, so it needs no shutdown signal.
+    // The task is aborted when leadership ends, so it needs no shutdown signal.
     Some(LeaderTask {
         name: "webhook CA rotation",
-        work: rotate.run(std::future::pending()).boxed(),
+        work: rotation.run(std::future::pending()).boxed(),
     })
 }

@@ -1,6 +1,7 @@
-//! Objects and `RoleBindings` of a namespace: watched, read, written.
+//! Watches, reads and writes `RoleBindings` and the status of objects for namespace access.
 //!
-//! Each call has a timeout. Nothing is retried here; a write is sent only while this replica leads.
+//! Each request has a timeout. Nothing is retried here; a write is sent only while this replica
+//! leads.
 
 use std::fmt;
 use std::time::Duration;
@@ -21,21 +22,20 @@ use crate::api::names;
 use crate::clients::leader_guard::{LeaderGuard, NotLeading};
 use crate::clients::watch::{WatchError, relisting_watch};
 
-/// One call takes no longer.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-/// The cause that the API server gives when it makes nothing new in a namespace that is going.
+/// The cause in the response to a create request in a terminating namespace.
 const TERMINATING: &str = "NamespaceTerminating";
 
 type WatchStream<K> = BoxStream<'static, Result<Event<K>, WatchError>>;
 
-/// The way to objects and bindings.
+/// Client for objects and bindings.
 #[derive(Clone)]
 pub(crate) struct RbacClient {
     client: Client,
     leader_guard: LeaderGuard,
 }
 
-/// What is being done, in the words of the rights that it takes.
+/// An operation, named by the permission it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RbacOperation {
     List,
@@ -50,29 +50,29 @@ impl fmt::Display for RbacOperation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::List => "list objects",
-            Self::Create => "create a rolebinding",
-            Self::Patch => "patch a rolebinding",
-            Self::Delete => "delete a rolebinding",
-            Self::Read => "get an object",
-            Self::ApplyStatus => "patch the status of an object",
+            Self::Create => "create RoleBinding",
+            Self::Patch => "patch RoleBinding",
+            Self::Delete => "delete RoleBinding",
+            Self::Read => "get object",
+            Self::ApplyStatus => "patch object status",
         })
     }
 }
 
-/// How a call failed.
+/// A failed request.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RbacError {
-    /// The API server answered with an error, or could not be reached.
+    /// The API server responded with an error, or was unreachable.
     #[error("failed to {operation}")]
     Call {
         operation: RbacOperation,
         #[source]
         source: Box<kube::Error>,
     },
-    /// No answer came in time.
+    /// No response before the timeout.
     #[error("failed to {operation}: no answer within {}ms", REQUEST_TIMEOUT.as_millis())]
     TimedOut { operation: RbacOperation },
-    /// A write was not made or not waited for, because this replica does not lead any more.
+    /// The write was not sent or not awaited, because this replica no longer leads.
     #[error("failed to {operation}")]
     NotLeading {
         operation: RbacOperation,
@@ -81,27 +81,27 @@ pub(crate) enum RbacError {
     },
 }
 
-/// What a failed call means.
+/// Classes of failed requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RbacErrorClass {
-    /// There is no such object, no such kind, or no such namespace.
+    /// The object, kind or namespace does not exist.
     NotFound,
-    /// It has changed since it was read, or exists already.
+    /// The object has changed since it was read, or exists already.
     Conflict,
-    /// The namespace is going.
+    /// The namespace is terminating.
     Terminating,
-    /// The operator's account has not the right to do this.
+    /// The operator's service account lacks the permission.
     Forbidden,
-    /// The API server understood and said no.
+    /// The API server rejected the request.
     Rejected,
-    /// The API server is not well or cannot be reached. Nobody knows whether it was done.
+    /// The API server failed or is unreachable. The outcome of the request is unknown.
     ServerError,
     /// This replica does not lead.
     NotLeading,
 }
 
 impl RbacError {
-    /// What was being done.
+    /// The operation that failed.
     pub(crate) const fn operation(&self) -> RbacOperation {
         match self {
             Self::Call { operation, .. }
@@ -110,7 +110,7 @@ impl RbacError {
         }
     }
 
-    /// What the failure means; the only place that knows status codes.
+    /// The class of the error; the only place that knows status codes.
     pub(crate) fn class(&self) -> RbacErrorClass {
         let source = match self {
             Self::NotLeading { source: NotLeading::Follower, .. } => {
@@ -140,30 +140,30 @@ impl RbacClient {
         Self { client, leader_guard }
     }
 
-    /// The metadata of all objects of a kind, wherever they are.
+    /// Watches the metadata of all objects of a kind in all namespaces.
     pub(crate) fn watch(&self, kind: &Kind) -> WatchStream<PartialObjectMeta<DynamicObject>> {
         relisting_watch(Api::all_with(self.client.clone(), &resource(kind)), Config::default())
     }
 
-    /// All bindings with the name of the grant. The right to see them is restricted to that name,
-    /// so the name must be in the question.
+    /// Watches the bindings with the name of the operator's binding. The permission is restricted
+    /// to that name, so the field selector must have it.
     pub(crate) fn watch_bindings(&self) -> WatchStream<RoleBinding> {
         let named =
             Config::default().fields(&format!("metadata.name={}", names::NAMESPACE_ROLE_BINDING));
         relisting_watch(Api::all(self.client.clone()), named)
     }
 
-    /// Whether a namespace has an object of this kind right now. The API server asks its store, not
-    /// its cache.
+    /// Whether a namespace has an object of this kind. Without a `resourceVersion` the API server
+    /// reads from etcd rather than from its cache.
     pub(crate) async fn has_any(&self, kind: &Kind, namespace: &str) -> Result<bool, RbacError> {
         let client = self.client.clone();
         let objects = Api::<PartialObjectMeta>::namespaced_with(client, namespace, &resource(kind));
-        let one = ListParams::default().limit(1);
-        let list = read(RbacOperation::List, objects.list(&one)).await?;
+        let first = ListParams::default().limit(1);
+        let list = read(RbacOperation::List, objects.list(&first)).await?;
         Ok(!list.items.is_empty())
     }
 
-    /// Makes a binding; a conflict if there is one.
+    /// Creates a binding; a conflict if it exists.
     pub(crate) async fn create(&self, binding: &RoleBinding) -> Result<RoleBinding, RbacError> {
         let namespace = binding.metadata.namespace.as_deref().unwrap_or_default();
         let api = self.bindings(namespace);
@@ -171,7 +171,7 @@ impl RbacClient {
         self.write(RbacOperation::Create, api.create(&params, binding)).await
     }
 
-    /// Merges a patch into a binding; a conflict if it names another version than there is.
+    /// Merges a patch into a binding; a conflict if the patch has another UID or version.
     pub(crate) async fn patch(
         &self,
         namespace: &str,
@@ -187,23 +187,25 @@ impl RbacClient {
             .await
     }
 
-    /// Deletes exactly this version of this binding; a conflict if there is another.
+    /// Deletes the binding with this UID and version; a conflict if either differs.
     pub(crate) async fn delete(
         &self,
         namespace: &str,
         uid: &str,
-        version: &str,
+        resource_version: &str,
     ) -> Result<(), RbacError> {
-        let exactly =
-            Preconditions { resource_version: Some(version.to_owned()), uid: Some(uid.to_owned()) };
-        let params = DeleteParams::default().preconditions(exactly);
+        let preconditions = Preconditions {
+            resource_version: Some(resource_version.to_owned()),
+            uid: Some(uid.to_owned()),
+        };
+        let params = DeleteParams::default().preconditions(preconditions);
         let api = self.bindings(namespace);
         self.write(RbacOperation::Delete, api.delete(names::NAMESPACE_ROLE_BINDING, &params))
             .await
             .map(drop)
     }
 
-    /// An object as it is; nothing, if there is none.
+    /// Reads an object; `None` if it does not exist.
     pub(crate) async fn read(
         &self,
         kind: &Kind,
@@ -213,7 +215,7 @@ impl RbacClient {
         read(RbacOperation::Read, self.objects(kind, namespace).get_opt(name)).await
     }
 
-    /// Applies to an object's status what this wing has to say in it.
+    /// Applies the conditions of namespace access to the status of an object.
     pub(crate) async fn apply_status(
         &self,
         kind: &Kind,
@@ -238,10 +240,10 @@ impl RbacClient {
     async fn write<T>(
         &self,
         operation: RbacOperation,
-        call: impl Future<Output = kube::Result<T>>,
+        request: impl Future<Output = kube::Result<T>>,
     ) -> Result<T, RbacError> {
-        match self.leader_guard.run(REQUEST_TIMEOUT, call).await {
-            Ok(Ok(answer)) => Ok(answer),
+        match self.leader_guard.run(REQUEST_TIMEOUT, request).await {
+            Ok(Ok(response)) => Ok(response),
             Ok(Err(source)) => Err(RbacError::Call { operation, source: Box::new(source) }),
             Err(source) => Err(RbacError::NotLeading { operation, source }),
         }
@@ -250,17 +252,16 @@ impl RbacClient {
 
 async fn read<T>(
     operation: RbacOperation,
-    call: impl Future<Output = kube::Result<T>>,
+    request: impl Future<Output = kube::Result<T>>,
 ) -> Result<T, RbacError> {
-    match time::timeout(REQUEST_TIMEOUT, call).await {
-        Ok(Ok(answer)) => Ok(answer),
+    match time::timeout(REQUEST_TIMEOUT, request).await {
+        Ok(Ok(response)) => Ok(response),
         Ok(Err(source)) => Err(RbacError::Call { operation, source: Box::new(source) }),
-        // The timer has nothing to tell but that it rang.
         Err(time::error::Elapsed { .. }) => Err(RbacError::TimedOut { operation }),
     }
 }
 
-/// Where a kind is served. The plural is guessed as our definitions spell it; a test compares.
+/// The resource of a kind. kube derives the plural; a test compares it with our CRDs.
 fn resource(kind: &Kind) -> ApiResource {
     ApiResource::from_gvk(&GroupVersionKind::gvk(kind.group, kind.hub().name, kind.name))
 }
@@ -270,7 +271,7 @@ mod tests {
     use super::*;
     use crate::api::kinds;
 
-    fn refused(code: u16, cause: &str) -> RbacErrorClass {
+    fn class(code: u16, cause: &str) -> RbacErrorClass {
         let status = serde_json::json!({
             "status": "Failure", "code": code, "details": { "causes": [{ "reason": cause }] },
         });
@@ -280,19 +281,19 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_that_is_going_is_told_from_a_right_that_is_missing() {
-        assert_eq!(refused(403, "NamespaceTerminating"), RbacErrorClass::Terminating);
-        assert_eq!(refused(403, ""), RbacErrorClass::Forbidden);
-        assert_eq!(refused(401, ""), RbacErrorClass::Forbidden);
-        assert_eq!(refused(404, ""), RbacErrorClass::NotFound);
-        assert_eq!(refused(409, ""), RbacErrorClass::Conflict);
-        assert_eq!(refused(422, ""), RbacErrorClass::Rejected);
-        assert_eq!(refused(429, ""), RbacErrorClass::ServerError);
-        assert_eq!(refused(500, ""), RbacErrorClass::ServerError);
+    fn terminating_namespace_is_distinguished_from_a_missing_permission() {
+        assert_eq!(class(403, "NamespaceTerminating"), RbacErrorClass::Terminating);
+        assert_eq!(class(403, ""), RbacErrorClass::Forbidden);
+        assert_eq!(class(401, ""), RbacErrorClass::Forbidden);
+        assert_eq!(class(404, ""), RbacErrorClass::NotFound);
+        assert_eq!(class(409, ""), RbacErrorClass::Conflict);
+        assert_eq!(class(422, ""), RbacErrorClass::Rejected);
+        assert_eq!(class(429, ""), RbacErrorClass::ServerError);
+        assert_eq!(class(500, ""), RbacErrorClass::ServerError);
     }
 
     #[test]
-    fn every_kind_is_asked_for_where_its_definition_says() {
+    fn plural_of_every_kind_matches_its_crd() {
         for kind in kinds::ALL {
             let plural = kind.hub().crd().spec.names.plural;
             assert_eq!(resource(kind).plural, plural);

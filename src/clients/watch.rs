@@ -1,7 +1,7 @@
-//! A watch that is restarted with backoff whenever it breaks.
+//! A watch that is restarted with backoff after every failure.
 //!
-//! kube's watcher resumes after most failures, and a caller cannot tell when it has recovered; here a
-//! failure is always followed by a complete list, or by another failure.
+//! kube's watcher resumes after most failures, and its caller cannot detect when it has recovered;
+//! here a failure is always followed by a complete list, or by another failure.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -13,39 +13,39 @@ use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use tokio::time;
 
-/// A list that brings nothing for so long is begun anew. A watch has a timeout of its own.
+/// A list without progress for this long is restarted. The watch itself has its own timeout.
 const LIST_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Why a watch broke.
+/// Why a watch failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WatchError {
-    /// The API server answered with an error, or not at all.
+    /// The API server responded with an error, or was unreachable.
     #[error("failed to watch")]
     Watch(#[source] Box<watcher::Error>),
-    /// The list brought nothing for too long.
+    /// The list made no progress before the timeout.
     #[error("failed to list: no answer within {} seconds", LIST_TIMEOUT.as_secs())]
     TimedOut,
-    /// The watch ended, which it never does.
-    #[error("failed to watch: the watch has ended")]
+    /// The stream ended, which a watcher never does.
+    #[error("failed to watch: the stream has ended")]
     Ended,
 }
 
-/// What a broken watch means.
+/// Classes of failed watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WatchErrorClass {
-    /// There is no such kind.
+    /// The kind is not served.
     NotFound,
-    /// The API server has forgotten where we were: nothing is wrong.
+    /// The `resourceVersion` has expired; this is expected, and a new list resolves it.
     Expired,
-    /// The API server understood and said no.
+    /// List or watch is forbidden.
     Rejected,
-    /// The API server is not well, or cannot be reached.
+    /// The API server failed or is unreachable.
     ServerError,
 }
 
 impl WatchError {
-    /// What the failure means; the only place that knows status codes.
-    #[expect(clippy::wildcard_enum_match_arm, reason = "kube's other errors are no answers")]
+    /// The class of the error; the only place that knows status codes.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "kube's other errors have no status code")]
     pub(crate) fn class(&self) -> WatchErrorClass {
         let error = match self {
             Self::Watch(error) => error.as_ref(),
@@ -67,7 +67,7 @@ impl WatchError {
     }
 }
 
-/// Watches everything that `api` and `config` name.
+/// Watches the objects that `api` and `config` select.
 pub(crate) fn relisting_watch<K>(
     api: Api<K>,
     config: Config,
@@ -75,27 +75,27 @@ pub(crate) fn relisting_watch<K>(
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    let begun = RelistingWatch {
+    let watch = RelistingWatch {
         api,
         config,
         events: None,
         listing: true,
         backoff: DefaultBackoff::default(),
-        pause: None,
+        delay: None,
     };
-    stream::unfold(begun, async |mut it| Some((it.next().await, it))).boxed()
+    stream::unfold(watch, async |mut watch| Some((watch.next().await, watch))).boxed()
 }
 
 struct RelistingWatch<K> {
     api: Api<K>,
     config: Config,
     events: Option<BoxStream<'static, watcher::Result<Event<K>>>>,
-    /// Whether the list is not complete yet.
+    /// Whether the list is incomplete.
     listing: bool,
-    /// It is never told to begin small again: each list begins with an event, and a list that
-    /// always fails would be asked for every second. It does so by itself after two quiet minutes.
+    /// Never reset explicitly: each list starts with an event, and a list that always fails would
+    /// be requested every second. The backoff resets itself after two minutes without failure.
     backoff: DefaultBackoff,
-    pause: Option<Duration>,
+    delay: Option<Duration>,
 }
 
 impl<K> RelistingWatch<K>
@@ -103,11 +103,11 @@ where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
     async fn next(&mut self) -> Result<Event<K>, WatchError> {
-        if let Some(pause) = self.pause.take() {
-            time::sleep(pause).await;
+        if let Some(delay) = self.delay.take() {
+            time::sleep(delay).await;
         }
-        let begin = || watcher::watcher(self.api.clone(), self.config.clone()).boxed();
-        let events = self.events.get_or_insert_with(begin);
+        let start = || watcher::watcher(self.api.clone(), self.config.clone()).boxed();
+        let events = self.events.get_or_insert_with(start);
         let next = if self.listing {
             time::timeout(LIST_TIMEOUT, events.next()).await
         } else {
@@ -123,12 +123,11 @@ where
             }
             Ok(Some(Err(error))) => WatchError::Watch(Box::new(error)),
             Ok(None) => WatchError::Ended,
-            // The timer has nothing to tell but that it rang.
             Err(time::error::Elapsed { .. }) => WatchError::TimedOut,
         };
         self.events = None;
         self.listing = true;
-        self.pause = self.backoff.next();
+        self.delay = self.backoff.next();
         Err(error)
     }
 }

@@ -1,7 +1,7 @@
-//! Does what was decided, and chooses nothing.
-//! Comes in: a `Plan`, and the look that it was made from. Goes out: what was done, or how far it came.
-//! May touch: `clients`. Each call is made only while this replica leads. It may end at any point: the next pass
-//! looks anew, and each chore and step is safe to find half done.
+//! Executes a plan, and chooses nothing. Every call is made only while this replica leads.
+//!
+//! Crash safety: execution may end at any point. The next reconciliation observes again, and every task
+//! and step is safe to find half done.
 
 mod auth;
 mod defragment;
@@ -34,45 +34,43 @@ use crate::clients::leader_guard::{LeaderGuard, NotLeading};
 use crate::clients::objects::{NamespacedResource, ObjectError, Objects};
 use crate::telemetry::error_chain;
 
-/// How long it takes until name servers know of a new Service.
+/// Until DNS serves a new Service.
 const DNS_PUBLISH_DELAY: Duration = Duration::from_millis(300);
 
-/// Why something was not done.
+/// Why an action failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ActError {
     /// A call to the API server failed.
     #[error(transparent)]
     Object(ObjectError),
-    /// The API server has looked at a pod, and does not take it.
+    /// The API server rejected a pod: quota, limit range, or an admission policy.
     #[error(transparent)]
     PodRejected(ObjectError),
     /// A call to etcd failed.
     #[error(transparent)]
     Etcd(EtcdError),
-    /// A call to etcd was not made, or not waited for, because this replica does not lead any more.
-    #[error("failed to change the members of a cluster")]
+    /// A call to etcd was not made, or not waited for, because this replica no longer leads.
+    #[error("failed to change the etcd cluster")]
     LeadershipLost(#[source] NotLeading),
-    /// The spec asks for what this release cannot make.
+    /// This release cannot render the spec.
     #[error(transparent)]
     Unsupported(RenderError),
     /// A Secret could not be read.
     #[error(transparent)]
     Secret(ApiError),
-    /// The Secrets are not as they should be.
+    /// The Secrets could not be reconciled.
     #[error(transparent)]
     Certificates(CertificateManagerError),
-    /// Something has the name of what is to be made, and is somebody else's.
-    #[error(
-        "the {0} is there, and not this cluster's: it is not touched; rename it, or the cluster"
-    )]
+    /// An object with the name of a new object exists and is not owned by this cluster.
+    #[error("{0} exists and is not owned by this EtcdCluster; delete it or rename the cluster")]
     NameConflict(String),
-    /// What was decided on is gone since.
-    #[error("failed to {action} {name}: it no longer exists")]
+    /// An object that the plan acts on no longer exists.
+    #[error("failed to {action} {name}: not found")]
     NotFound { action: &'static str, name: MemberName },
 }
 
 impl ActError {
-    /// Whether something has only changed since it was looked at: the next look sees it.
+    /// Whether an object only changed since it was observed: the next observation sees it.
     pub(crate) fn is_stale(&self) -> bool {
         match self {
             Self::Object(error) => {
@@ -90,43 +88,43 @@ impl ActError {
     }
 }
 
-/// One pass of doing.
+/// Executes the plan of one reconciliation.
 pub(crate) struct Executor<'a> {
-    /// Whom pods trust that are made now, if that is known.
+    /// The hash of the trust bundle for new pods.
     pub(crate) trust: Option<&'a TrustHash>,
     pub(crate) objects: &'a Objects,
     pub(crate) leader_guard: &'a LeaderGuard,
     pub(crate) blueprint: &'a Blueprint<'a>,
-    /// What members are made of that run otherwise than is wanted.
+    /// The template of members that run another one than the desired.
     pub(crate) previous: Option<&'a PreviousSpec>,
     pub(crate) state: &'a ObservedState,
     pub(crate) member_clients: &'a MemberClients,
-    /// What the plan was made from. A write to the cluster's status changes it here, too.
+    /// The observed objects. A write to the status of the cluster updates them.
     pub(crate) observed: &'a mut ClusterObjects,
-    /// Whose pods the API server has refused in this pass, and why.
+    /// The members whose pods the API server rejected, with its messages.
     pub(crate) rejected_pods: BTreeMap<MemberName, String>,
 }
 
 impl Executor<'_> {
-    /// Puts right what stands around the members. One thing that cannot be put right holds up no other, and no
-    /// member that must come back: it is told in the end.
+    /// Fixes drift. One that cannot be fixed holds up no other, and no pod that must be recreated: the
+    /// first error is returned at the end.
     pub(crate) async fn fix_drift(&self, drifts: &[Drift]) -> Result<(), ActError> {
-        let mut failed = Ok(());
+        let mut result = Ok(());
         for drift in drifts {
-            failed = failed.and(self.fix(drift).await);
+            result = result.and(self.fix(drift).await);
         }
-        // Who asks a name server too early is told for half a minute that there is nobody.
-        if drifts.iter().any(|it| matches!(it, Drift::ServiceMissing(_))) {
+        // A lookup before DNS serves the Service is cached as a negative answer for half a minute.
+        if drifts.iter().any(|drift| matches!(drift, Drift::ServiceMissing(_))) {
             time::sleep(DNS_PUBLISH_DELAY).await;
         }
-        failed
+        result
     }
 
     async fn fix(&self, drift: &Drift) -> Result<(), ActError> {
         let namespace = self.blueprint.namespace;
-        let done = match drift {
-            Drift::ServiceMissing(it) => return self.create(it.as_ref()).await,
-            Drift::PdbMissing(it) => return self.create(it.as_ref()).await,
+        let result = match drift {
+            Drift::ServiceMissing(service) => return self.create(service.as_ref()).await,
+            Drift::PdbMissing(pdb) => return self.create(pdb.as_ref()).await,
             Drift::Service(name, patch) => {
                 self.objects.merge::<Service>(namespace, name, patch).await.map(drop)
             }
@@ -134,30 +132,31 @@ impl Executor<'_> {
                 self.objects.merge::<PodDisruptionBudget>(namespace, name, patch).await.map(drop)
             }
             Drift::Pvc(name, patch) => {
-                let done = self.objects.merge::<PersistentVolumeClaim>(namespace, &name.0, patch);
-                done.await.map(drop)
+                let patched =
+                    self.objects.merge::<PersistentVolumeClaim>(namespace, &name.0, patch);
+                patched.await.map(drop)
             }
             Drift::VoterLabel(name) => self.label_voter(name).await,
             Drift::Owner(name, patch) | Drift::ClientUrl(name, patch) => {
                 self.objects.merge::<EtcdMember>(namespace, &name.0, patch).await.map(drop)
             }
         };
-        done.map_err(ActError::Object)
+        result.map_err(ActError::Object)
     }
 
-    /// Makes what is not there. What has its name and is not ours stays as it is.
+    /// Creates a missing object. An object with its name that is not ours is not changed.
     async fn create<K: NamespacedResource>(&self, object: &K) -> Result<(), ActError> {
         match self.objects.create(object).await {
             Ok(_) => Ok(()),
             Err(error) if error.is_already_exists() => {
-                Err(ActError::NameConflict(format!("{} {}", K::kind(&()), object.name_any())))
+                Err(ActError::NameConflict(format!("{} \"{}\"", K::kind(&()), object.name_any())))
             }
             Err(error) => Err(ActError::Object(error)),
         }
     }
 
-    /// Does the chores, then the step. Whatever fails first ends the pass; but a pod that is refused holds up nobody else, and is told
-    /// by itself.
+    /// Executes the tasks, then the step. The first error ends the reconciliation; but a rejected pod
+    /// holds up no other action, and is reported on its own.
     pub(crate) async fn execute(&mut self, plan: &Plan) -> Result<(), ActError> {
         let Plan { tasks, step, reason: _ } = plan;
         for task in tasks {
@@ -166,7 +165,7 @@ impl Executor<'_> {
                 (Err(ActError::PodRejected(error)), Task::CreatePod { member, .. }) => {
                     self.rejected_pods.insert(member.clone(), error_chain(&error));
                 }
-                (done, _) => done?,
+                (result, _) => result?,
             }
             fault_injection::crash_point(task.name(), CrashPoint::After.name());
         }
@@ -179,10 +178,11 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Whether a change was to be taken back because a pod was refused, and is none any more.
+    /// Whether the rollback was planned because a pod was rejected, and the pod is accepted now.
     fn is_rollback_obsolete(&self, plan: &Plan) -> bool {
         let Step::RollBack(name) = &plan.step else { return false };
-        let is_its_pod = |it: &Task| matches!(it, Task::CreatePod { member, .. } if member == name);
-        plan.tasks.iter().any(is_its_pod) && !self.rejected_pods.contains_key(name)
+        let creates_pod =
+            |task: &Task| matches!(task, Task::CreatePod { member, .. } if member == name);
+        plan.tasks.iter().any(creates_pod) && !self.rejected_pods.contains_key(name)
     }
 }

@@ -1,7 +1,5 @@
-//! The corridor: something happens, somebody looks, decides, does and tells; and again.
-//! Comes in: a client, the mandate, settings. Goes out: clusters that become what they should be.
-//! May touch: `clients`, `telemetry`. It chooses nothing itself. Each cluster has passes of its own, one after the
-//! other, so that a sick one holds up nobody else. It may be ended at any moment.
+//! Watches EtcdClusters and the objects that belong to them, and reconciles each cluster on its own, so
+//! that a failing cluster holds up no other. It may be aborted at any time: nothing depends on its end.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -16,14 +14,15 @@ use kube::core::NamespaceResourceScope;
 use kube::runtime::controller::{self, Action};
 use kube::runtime::events::{Recorder, Reporter};
 use kube::runtime::reflector::{self, Store};
-use kube::runtime::{Config as Pace, Controller, WatchStreamExt, watcher};
+use kube::runtime::{Config, Controller, WatchStreamExt, watcher};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 
 use super::observe::auth::AuthObserver;
 use super::observe::peer_rtt::PeerRttObserver;
 use super::observe::{Stores, owning_cluster};
-use super::reconcile::{ReconcileError, reconcile};
+use super::reconcile::{ReconcileError, ValidationCache, reconcile};
+use super::requeue::{ERROR_DELAY, RBAC_RETRY_DELAY};
 use super::state::build::uid;
 use super::tls::lifetimes::Lifetimes;
 use super::tls::manager::CertificateManager;
@@ -35,80 +34,80 @@ use crate::clients::leader_guard::LeaderGuard;
 use crate::clients::objects::Objects;
 use crate::telemetry::{Metrics, error_chain};
 
-/// What comes in so shortly after something else is answered together with it.
+/// Events within this time lead to one reconciliation.
 const DEBOUNCE: Duration = Duration::from_millis(30);
-/// So many clusters are looked at at a time. A leader begins with all of them, and thousands at once would leave no time for
-/// probes and the lease; but some may be waited for that do not answer, and they must not hold up the others.
+/// A new leader reconciles all clusters; thousands at once would leave no time for probes and the
+/// lease. The bound is high because reconciliations wait for the timeouts of unreachable members.
 const MAX_CONCURRENT_RECONCILES: u16 = 48;
-/// After a pass that failed as a whole.
-const ERROR_REQUEUE_DELAY: Duration = Duration::from_secs(3);
-/// How soon the first pass in a namespace is tried again: the rights there are on their way.
-const RBAC_RETRY_DELAY: Duration = Duration::from_millis(200);
-/// Rights that have not come after this time do not come by themselves.
+/// Permissions in the namespace of a new cluster that are missing after this time do not come.
 const RBAC_GRACE: SignedDuration = SignedDuration::from_secs(15);
 
-/// Looks after etcd clusters as long as this replica leads. Whoever starts it ends it when the lead is lost.
+/// Reconciles EtcdClusters while this replica leads. The caller aborts it when the lease is lost.
 #[derive(Clone)]
 pub(crate) struct EtcdClusterController {
     pub(crate) client: Client,
-    pub(crate) mandate: LeaderGuard,
-    /// The namespace that is looked after; all of them if there is none.
+    pub(crate) leader_guard: LeaderGuard,
+    /// The only namespace to watch; all namespaces if unset.
     pub(crate) namespace: Option<String>,
-    /// The image with this very program.
+    /// The image of this program, for the agent in the pods of members.
     pub(crate) agent_image: String,
     pub(crate) lifetimes: Lifetimes,
     pub(crate) metrics: Metrics,
 }
 
-/// What the passes share.
+/// What all reconciliations share.
 pub(super) struct Context {
     pub(super) objects: Objects,
-    pub(super) mandate: LeaderGuard,
+    pub(super) leader_guard: LeaderGuard,
     pub(super) stores: Stores,
-    pub(super) keyring: CertificateManager,
+    pub(super) validation: ValidationCache,
+    pub(super) certificates: CertificateManager,
     pub(super) auth: AuthObserver,
     pub(super) peer_rtt: PeerRttObserver,
     pub(super) recorder: Recorder,
     pub(super) agent_image: String,
     pub(super) metrics: Metrics,
-    /// Since when they look.
-    pub(super) since: Timestamp,
+    /// The start of this term: states that began earlier have an unknown duration.
+    pub(super) observing_since: Timestamp,
 }
 
 impl EtcdClusterController {
-    /// Goes on until it is dropped.
+    /// Runs until it is dropped.
     pub(crate) async fn run(self) {
-        let Self { client, mandate, namespace, agent_image, lifetimes, metrics } = self;
+        let Self { client, leader_guard, namespace, agent_image, lifetimes, metrics } = self;
         let scope = Scope { client: client.clone(), namespace };
         let (members, member_events) = scope.watched::<EtcdMember>();
         let (pods, pod_events) = scope.watched::<Pod>();
-        let (claims, claim_events) = scope.watched::<PersistentVolumeClaim>();
+        let (pvcs, pvc_events) = scope.watched::<PersistentVolumeClaim>();
         let (services, service_events) = scope.watched::<Service>();
-        let (budgets, budget_events) = scope.watched::<PodDisruptionBudget>();
+        let (pdbs, pdb_events) = scope.watched::<PodDisruptionBudget>();
         let reporter = Reporter { controller: names::OPERATOR.into(), instance: None };
         let context = Arc::new(Context {
-            objects: Objects::new(client.clone(), mandate.clone()),
-            mandate,
-            stores: Stores { members, pods, claims, services, budgets },
-            keyring: CertificateManager::new(lifetimes),
+            objects: Objects::new(client.clone(), leader_guard.clone()),
+            leader_guard,
+            stores: Stores { members, pods, pvcs, services, pdbs },
+            validation: ValidationCache::default(),
+            certificates: CertificateManager::new(lifetimes),
             auth: AuthObserver::default(),
             peer_rtt: PeerRttObserver::default(),
             recorder: Recorder::new(client, reporter),
             agent_image,
             metrics,
-            since: clock::wall(),
+            observing_since: clock::wall(),
         });
         Controller::new(scope.api::<EtcdCluster>(), watcher::Config::default())
-            .with_config(Pace::default().debounce(DEBOUNCE).concurrency(MAX_CONCURRENT_RECONCILES))
-            .watches_stream(member_events, |it| owning_cluster(&it))
-            .watches_stream(pod_events, |it| owning_cluster(&it))
-            .watches_stream(claim_events, |it| owning_cluster(&it))
-            .watches_stream(service_events, |it| owning_cluster(&it))
-            .watches_stream(budget_events, |it| owning_cluster(&it))
+            .with_config(
+                Config::default().debounce(DEBOUNCE).concurrency(MAX_CONCURRENT_RECONCILES),
+            )
+            .watches_stream(member_events, |object| owning_cluster(&object))
+            .watches_stream(pod_events, |object| owning_cluster(&object))
+            .watches_stream(pvc_events, |object| owning_cluster(&object))
+            .watches_stream(service_events, |object| owning_cluster(&object))
+            .watches_stream(pdb_events, |object| owning_cluster(&object))
             .run(reconcile, error_policy, context.clone())
-            .for_each(async |passed| {
-                // What belonged to a cluster asks for it after it is gone.
-                if let Err(controller::Error::ObjectNotFound(cluster)) = passed {
+            .for_each(async |result| {
+                // Objects that outlive their cluster trigger a reconciliation of it.
+                if let Err(controller::Error::ObjectNotFound(cluster)) = result {
                     let namespace = cluster.namespace.unwrap_or_default();
                     context.metrics.etcd_clusters.remove(&namespace, &cluster.name);
                 }
@@ -117,23 +116,24 @@ impl EtcdClusterController {
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "the controller hands it over")]
+#[expect(clippy::needless_pass_by_value, reason = "the signature that Controller::run requires")]
 fn error_policy(cluster: Arc<EtcdCluster>, error: &ReconcileError, _: Arc<Context>) -> Action {
     let meta = &cluster.metadata;
-    let made = meta.creation_timestamp.as_ref().map(|it| it.0);
-    if error.is_refused() && made.is_some_and(|at| clock::wall().duration_since(at) < RBAC_GRACE) {
+    let created = meta.creation_timestamp.as_ref().map(|time| time.0);
+    let is_new = created.is_some_and(|at| clock::wall().duration_since(at) < RBAC_GRACE);
+    if error.is_forbidden() && is_new {
         return Action::requeue(RBAC_RETRY_DELAY);
     }
     tracing::warn!(
         namespace = meta.namespace,
         cluster = meta.name,
         error = error_chain(error),
-        "a pass over an etcd cluster failed; it is repeated"
+        "reconciliation failed; retrying"
     );
-    Action::requeue(ERROR_REQUEUE_DELAY)
+    Action::requeue(ERROR_DELAY)
 }
 
-/// What is watched.
+/// The namespaces that are watched.
 struct Scope {
     client: Client,
     namespace: Option<String>,
@@ -151,7 +151,7 @@ impl Scope {
         }
     }
 
-    /// What belongs to clusters of ours: a shelf that fills while its news are read.
+    /// Objects with the cluster label: a store that fills while its events are polled.
     fn watched<K>(
         &self,
     ) -> (Store<K>, impl Stream<Item = Result<K, watcher::Error>> + Send + use<K>)
@@ -164,12 +164,12 @@ impl Scope {
             + Sync
             + 'static,
     {
-        let labelled = watcher::Config::default().labels(names::CLUSTER_LABEL);
+        let config = watcher::Config::default().labels(names::CLUSTER_LABEL);
         let (store, writer) = reflector::store();
-        let events = watcher(self.api::<K>(), labelled)
+        let events = watcher(self.api::<K>(), config)
             .default_backoff()
-            // Who wrote which field is of no use here, and is most of many objects.
-            .modify(|it| it.meta_mut().managed_fields = None)
+            // Managed fields are not used here, and are most of the bytes of many objects.
+            .modify(|object| object.meta_mut().managed_fields = None)
             .reflect(writer)
             .touched_objects();
         (store, events)
@@ -177,22 +177,24 @@ impl Scope {
 }
 
 impl Context {
-    /// Forgets a cluster that is gone.
+    /// Evicts a deleted cluster from all caches.
     pub(super) fn evict(&self, cluster: &EtcdCluster) {
-        self.keyring.evict(&uid(cluster));
-        self.auth.forget(&uid(cluster));
-        self.peer_rtt.forget(&uid(cluster));
+        let uid = uid(cluster);
+        self.validation.evict(&uid);
+        self.certificates.evict(&uid);
+        self.auth.evict(&uid);
+        self.peer_rtt.evict(&uid);
         let namespace = cluster.namespace().unwrap_or_default();
         self.metrics.etcd_clusters.remove(&namespace, &cluster.name_any());
     }
 
-    /// Whether the watches have told everything once.
+    /// Whether all stores have received their initial list.
     pub(super) fn stores_ready(&self) -> bool {
-        let Stores { members, pods, claims, services, budgets } = &self.stores;
+        let Stores { members, pods, pvcs, services, pdbs } = &self.stores;
         members.wait_until_ready().now_or_never().is_some()
             && pods.wait_until_ready().now_or_never().is_some()
-            && claims.wait_until_ready().now_or_never().is_some()
+            && pvcs.wait_until_ready().now_or_never().is_some()
             && services.wait_until_ready().now_or_never().is_some()
-            && budgets.wait_until_ready().now_or_never().is_some()
+            && pdbs.wait_until_ready().now_or_never().is_some()
     }
 }

@@ -56,12 +56,12 @@ const POLICY: [Rule; 19] = [
 #[must_use]
 pub fn decide(state: &ObservedState) -> Plan {
     let wait = |reason| (Step::Wait, reason);
-    if state.wanted.paused {
+    if state.desired.paused {
         let (step, reason) = wait(Reason::Paused);
         return Plan { tasks: Vec::new(), step, reason };
     }
-    let Some(formed) = state.record.formed else { return bootstrap::plan(state) };
-    if state.wanted.replicas == 0 {
+    let Some(formed) = state.bootstrap.cluster_id else { return bootstrap::plan(state) };
+    if state.desired.replicas == 0 {
         let (step, reason) = wait(Reason::Hibernated);
         return Plan { tasks: pods::hibernate(state), step, reason };
     }
@@ -88,11 +88,11 @@ fn idle_reason(state: &ObservedState, etcd: &EtcdState) -> Reason {
     if etcd.auth == AuthState::RootPasswordMissing {
         return Reason::RootPasswordMissing;
     }
-    match state.wanted.course {
-        VersionProgress::AtTarget if state.wanted.way_back == Rollback::Active => {
+    match state.desired.version {
+        VersionProgress::AtTarget if state.desired.rollback == Rollback::Active => {
             Reason::RolledBack
         }
-        VersionProgress::AtTarget if state.wanted.clients_move => Reason::TlsTransition,
+        VersionProgress::AtTarget if state.desired.client_tls_transition => Reason::TlsTransition,
         VersionProgress::AtTarget if etcd.auth == AuthState::OperatorNotRecognized => {
             Reason::ConfiguringAuth
         }
@@ -105,12 +105,12 @@ fn idle_reason(state: &ObservedState, etcd: &EtcdState) -> Reason {
 /// Whoever etcd lists and nobody here knows. If they are well, somebody brought them in, and a person
 /// must say what they are for. If not, their EtcdMember was deleted, and their pod and volume with it.
 fn unknown_members(state: &ObservedState, etcd: &EtcdState) -> Decision {
-    let is_known = |name| state.member(name).is_some() || state.orphans.contains(name);
-    let unknown = etcd.list.iter().find(|it| !is_known(&it.name))?;
+    let is_known = |name| state.member(name).is_some() || state.orphaned_volumes.contains(name);
+    let unknown = etcd.members.iter().find(|it| !is_known(&it.name))?;
     Some(match unknown.healthy {
         // It is none of ours, or nobody here made it.
         Reading::Known(true) | Reading::Unknown => (Step::Wait, Reason::UnknownMember),
-        Reading::Known(false) if unknown.learner || etcd.survives_losing(unknown.id) => {
+        Reading::Known(false) if unknown.is_learner || etcd.survives_losing(unknown.id) => {
             (Step::RemoveMember(unknown.id), Reason::ReplacingMember)
         }
         Reading::Known(false) => (Step::Wait, Reason::ReplacementBlocked),

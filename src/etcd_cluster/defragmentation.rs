@@ -58,7 +58,7 @@ impl DefragStatus {
         let trigger = trigger.known().map(|name| name.as_str().to_owned()).unwrap_or_default();
         let members = members.into_known().unwrap_or_default();
         Self {
-            trigger: DefragTrigger::ALL.into_iter().find(|known| known.word() == trigger),
+            trigger: DefragTrigger::ALL.into_iter().find(|known| known.name() == trigger),
             start_time: parse_time(start_time),
             completion_time: parse_time(completion_time),
             members: members.into_iter().map(|name| MemberName(name.as_str().to_owned())).collect(),
@@ -74,7 +74,7 @@ impl DefragStatus {
         let members: Vec<_> = self.members.iter().map(|name| name.0.as_str().into()).collect();
         let members = if members.is_empty() { Field::Absent } else { Field::Known(members) };
         Field::non_default(DefragmentationStatus {
-            trigger: self.trigger.map(|trigger| trigger.word().into()).into(),
+            trigger: self.trigger.map(|trigger| trigger.name().into()).into(),
             start_time: time(&self.start_time),
             completion_time: time(&self.completion_time),
             members,
@@ -88,7 +88,7 @@ impl DefragStatus {
     pub(crate) fn run(&self) -> Option<DefragRun> {
         let is_running = self.start_time.is_some() && self.completion_time.is_none();
         let trigger = self.trigger.filter(|_| is_running)?;
-        Some(DefragRun { occasion: trigger, turns: self.members.clone() })
+        Some(DefragRun { trigger, completed: self.members.clone() })
     }
 
     /// Whether a defragmentation or compaction was started and may not be over.

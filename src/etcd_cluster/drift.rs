@@ -79,15 +79,15 @@ pub(crate) fn detect(
     let voters = state.etcd.known().map_or(0, |etcd| etcd.voters().count());
     let budget = blueprint.pdb(voters);
     // Without a word from etcd nobody knows how many vote: what was right before may still be.
-    let is_known = state.etcd != Reading::Unknown || stock.budgets.is_empty();
+    let is_known = state.etcd != Reading::Unknown || stock.pdbs.is_empty();
     if is_known {
-        match compare(&stock.budgets, &budget) {
+        match compare(&stock.pdbs, &budget) {
             Comparison::Same => {}
             Comparison::Missing => found.push(Drift::PdbMissing(Box::new(budget))),
             Comparison::Differs(patch) => found.push(Drift::Pdb(budget.name_any(), patch)),
         }
     }
-    found.extend(stock.claims.iter().filter_map(|claim| pvc(blueprint, stock, claim)));
+    found.extend(stock.pvcs.iter().filter_map(|claim| pvc(blueprint, stock, claim)));
     found.extend(state.etcd.known().into_iter().flat_map(|etcd| voter_labels(stock, etcd)));
     found.extend(stock.members.iter().filter_map(|member| member_owner(blueprint, member)));
     found.extend(stock.members.iter().filter_map(|member| member_client_url(blueprint, member)));

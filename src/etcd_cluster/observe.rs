@@ -1,7 +1,5 @@
-//! Looks: at the objects of a cluster, from what watches told or from the API server itself, and at etcd.
-//! Comes in: which cluster. Goes out: `ClusterObjects`, `EtcdProbe`. May touch: `clients`. It chooses nothing.
-//! What watches told may be old, so it is good for seeing that nothing is to be done, and for nothing
-//! else: before anything is done, the API server is asked.
+//! Reads the objects of a cluster, from the stores of the watches or from the API server, and probes
+//! etcd. Stores may be stale: they can show that nothing is to be done, and nothing else.
 
 pub(super) mod auth;
 pub(super) mod etcd;
@@ -21,47 +19,47 @@ use kube::runtime::reflector::{ObjectRef, Store};
 
 use super::observe::etcd::{EtcdProbe, MemberProbe, QuorumView};
 use super::observe::objects::{ClusterObjects, name_of};
-use super::state::defragmentation::Alarm as Kind;
+use super::state::defragmentation::Alarm as AlarmType;
 use super::state::pod::{has_ended, is_ending};
 use super::state::{MemberName, Reading};
 use super::transport::Scheme;
 use super::transport::observed::operator_scheme;
 use crate::api::etcd_cluster::v1::EtcdCluster;
 use crate::api::etcd_member::EtcdMember;
-use crate::api::etcd_types::DataHash;
+use crate::api::etcd_types::{DataHash, EndpointStatus};
 use crate::api::names;
 use crate::clients::error::ApiError;
 use crate::clients::etcd::{Credentials, EtcdError, MemberClient, MemberEndpoint};
 use crate::clients::objects::Objects;
 
-/// How long a member may take for an answer. One that takes longer is not well.
+/// A member that takes longer to respond is unhealthy.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
-/// The most of a reason that is kept.
+/// The most characters of an error in a status.
 const MAX_ERROR_LENGTH: usize = 160;
 
-/// What watches told.
+/// The stores of the watches.
 #[derive(Clone)]
 pub(super) struct Stores {
     pub(super) members: Store<EtcdMember>,
     pub(super) pods: Store<Pod>,
-    pub(super) claims: Store<PersistentVolumeClaim>,
+    pub(super) pvcs: Store<PersistentVolumeClaim>,
     pub(super) services: Store<Service>,
-    pub(super) budgets: Store<PodDisruptionBudget>,
+    pub(super) pdbs: Store<PodDisruptionBudget>,
 }
 
 impl Stores {
-    /// The objects of a cluster as watches told of them.
+    /// The objects of a cluster in the stores.
     pub(super) fn objects(&self, cluster: &EtcdCluster) -> ClusterObjects {
         ClusterObjects {
             members: from_store(&self.members, cluster),
             pods: from_store(&self.pods, cluster),
-            claims: from_store(&self.claims, cluster),
+            pvcs: from_store(&self.pvcs, cluster),
             services: from_store(&self.services, cluster),
-            budgets: from_store(&self.budgets, cluster),
+            pdbs: from_store(&self.pdbs, cluster),
             cluster: cluster.clone(),
-            predecessors: Vec::new(),
+            previous_cluster_objects: Vec::new(),
         }
-        .without_predecessors()
+        .without_previous_cluster()
     }
 }
 
@@ -70,13 +68,14 @@ where
     K: kube::Resource<DynamicType = ()> + Clone + 'static,
 {
     let (name, namespace) = (cluster.name_any(), cluster.namespace());
-    let belongs = |it: &K| {
-        it.meta().namespace == namespace && it.labels().get(names::CLUSTER_LABEL) == Some(&name)
+    let belongs = |object: &K| {
+        object.meta().namespace == namespace
+            && object.labels().get(names::CLUSTER_LABEL) == Some(&name)
     };
-    store.state().iter().filter(|it| belongs(it)).map(|it| K::clone(it)).collect()
+    store.state().iter().filter(|object| belongs(object)).map(|object| K::clone(object)).collect()
 }
 
-/// The cluster that an object says it belongs to.
+/// The cluster that the label of an object names.
 pub(super) fn owning_cluster<K>(object: &K) -> Option<ObjectRef<EtcdCluster>>
 where
     K: kube::Resource,
@@ -85,14 +84,14 @@ where
     Some(ObjectRef::new(cluster).within(&object.namespace()?))
 }
 
-/// The objects of a cluster as the API server has them; none if the cluster itself is gone.
+/// The objects of a cluster in the API server; none if the cluster no longer exists.
 pub(super) async fn read_objects(
     objects: &Objects,
     cluster: &EtcdCluster,
 ) -> Result<Option<ClusterObjects>, ApiError> {
     let (name, namespace) = (cluster.name_any(), cluster.namespace().unwrap_or_default());
     let labels = format!("{}={name}", names::CLUSTER_LABEL);
-    let (found, members, pods, claims, services, budgets) = futures::try_join!(
+    let (found, members, pods, pvcs, services, pdbs) = futures::try_join!(
         objects.get::<EtcdCluster>(&namespace, &name),
         objects.list(&namespace, &labels),
         objects.list(&namespace, &labels),
@@ -100,76 +99,89 @@ pub(super) async fn read_objects(
         objects.list(&namespace, &labels),
         objects.list(&namespace, &labels),
     )?;
-    let same = found.filter(|it| it.metadata.uid == cluster.metadata.uid);
-    let predecessors = Vec::new();
+    let same = found.filter(|live| live.metadata.uid == cluster.metadata.uid);
     Ok(same.map(|cluster| {
-        ClusterObjects { cluster, members, pods, claims, services, budgets, predecessors }
-            .without_predecessors()
+        ClusterObjects {
+            cluster,
+            members,
+            pods,
+            pvcs,
+            services,
+            pdbs,
+            previous_cluster_objects: Vec::new(),
+        }
+        .without_previous_cluster()
     }))
 }
 
-/// The lines to the members of a cluster.
+/// The clients of the members of a cluster.
 pub(super) struct MemberClients(Vec<(MemberName, MemberClient)>);
 
 impl MemberClients {
-    /// The line to a member.
+    /// The client of a member.
     pub(super) fn to(&self, name: &MemberName) -> Option<&MemberClient> {
-        self.0.iter().find(|(it, _)| it == name).map(|(_, line)| line)
+        self.0.iter().find(|(member, _)| member == name).map(|(_, client)| client)
     }
 }
 
-/// Asks every member that has an address.
+/// Probes every member whose pod has an address.
 pub(super) async fn probe_etcd(
-    stock: &ClusterObjects,
+    objects: &ClusterObjects,
     credentials: Option<&Credentials>,
     now: Timestamp,
 ) -> (EtcdProbe, MemberClients) {
-    let places = stock.pods.iter().filter_map(|pod| member_endpoint(stock, pod, now));
-    // A line in the clear has none.
-    let shown = |place: &MemberEndpoint| credentials.filter(|_| !place.plaintext);
-    let asked = join_all(places.map(|(name, place)| {
-        let credentials = shown(&place);
-        probe_member(name, place, credentials)
+    let endpoints = objects.pods.iter().filter_map(|pod| member_endpoint(objects, pod, now));
+    let results = join_all(endpoints.map(|(name, endpoint)| {
+        // A plaintext connection uses no credentials.
+        let credentials = credentials.filter(|_| !endpoint.plaintext);
+        probe_member(name, endpoint, credentials)
     }))
     .await;
-    let mut heard = EtcdProbe::none();
-    let mut lines = MemberClients(Vec::new());
-    for (name, voice, line) in asked {
-        heard.voices.insert(name.clone(), voice);
-        lines.0.extend(line.map(|line| (name, line)));
+    let mut probe = EtcdProbe::none();
+    let mut clients = MemberClients(Vec::new());
+    for (name, member, client) in results {
+        probe.members.insert(name.clone(), member);
+        clients.0.extend(client.map(|client| (name, client)));
     }
-    heard.council = match pick_queried_member(&heard) {
-        Some((name, revision)) => read_quorum_view(&heard, &lines, name, revision).await,
+    probe.quorum = match pick_queried_member(&probe) {
+        Some((name, leader)) => read_quorum_view(&probe, &clients, name, leader).await,
         None => Reading::Unknown,
     };
-    heard.copies = read_data_hashes(&heard, &lines).await;
-    (heard, lines)
+    probe.data_hashes = read_data_hashes(&probe, &clients).await;
+    (probe, clients)
 }
 
-/// Which data each member has, if etcd says that they differ. All are asked for the same revision, the last that each of them has;
-/// and what they have can be compared only if they have forgotten the same. Of the others nothing is known.
-async fn read_data_hashes(heard: &EtcdProbe, lines: &MemberClients) -> BTreeMap<MemberName, u64> {
-    let Reading::Known(council) = &heard.council else { return BTreeMap::new() };
-    if !council.alarms.iter().any(|it| it.alarm_type == Kind::Corrupt.word()) {
+/// The data hash of each member while the CORRUPT alarm is active. All members hash the same revision,
+/// the last that every voter has. Hashes are comparable only with the same compacted revision; members
+/// with another one are left out.
+async fn read_data_hashes(probe: &EtcdProbe, clients: &MemberClients) -> BTreeMap<MemberName, u64> {
+    let Reading::Known(quorum) = &probe.quorum else { return BTreeMap::new() };
+    if !quorum.alarms.iter().any(|alarm| alarm.alarm_type == AlarmType::Corrupt.name()) {
         return BTreeMap::new();
     }
-    // Who only listens may be far behind.
-    let standings = heard.voices.values().filter_map(|it| it.standing.as_ref());
-    let voters = standings.filter(|it| !it.is_learner);
-    let Some(revision) = voters.map(|it| it.revision).min() else { return BTreeMap::new() };
-    let asked = lines.0.iter().filter(|(name, _)| heard.standing(name).is_some());
-    let told = join_all(asked.map(async |(name, line)| (name, line.hash_kv(revision).await)));
-    let known = told.await.into_iter().filter_map(|(name, told)| Some((name.clone(), told.ok()?)));
-    let known: Vec<(MemberName, DataHash)> = known.collect();
-    let alike = |compacted: i64| known.iter().filter(|(_, it)| it.compacted == compacted).count();
-    let most = known.iter().map(|(_, it)| it.compacted).max_by_key(|it| (alike(*it), *it));
-    let comparable = known.iter().filter(|(_, it)| Some(it.compacted) == most);
-    comparable.map(|(name, it)| (name.clone(), it.hash.into())).collect()
+    // A learner may be far behind.
+    let statuses = probe.members.values().filter_map(|member| member.status.as_ref());
+    let voters = statuses.filter(|status| !status.is_learner);
+    let Some(revision) = voters.map(|status| status.revision).min() else {
+        return BTreeMap::new();
+    };
+    let reachable = clients.0.iter().filter(|(name, _)| probe.status(name).is_some());
+    let hashes =
+        join_all(reachable.map(async |(name, client)| (name, client.hash_kv(revision).await)));
+    let hashes = hashes.await.into_iter();
+    let known: Vec<(MemberName, DataHash)> =
+        hashes.filter_map(|(name, hash)| Some((name.clone(), hash.ok()?))).collect();
+    let count =
+        |compacted: i64| known.iter().filter(|(_, hash)| hash.compacted == compacted).count();
+    let compacted = known.iter().map(|(_, hash)| hash.compacted);
+    let most_common = compacted.max_by_key(|compacted| (count(*compacted), *compacted));
+    let comparable = known.iter().filter(|(_, hash)| Some(hash.compacted) == most_common);
+    comparable.map(|(name, hash)| (name.clone(), hash.hash.into())).collect()
 }
 
-/// Where a member can be asked; nowhere if its pod has no address yet, or nobody is there any more.
+/// The client endpoint of a member; none if its pod has no address yet, or is ending.
 pub(super) fn member_endpoint(
-    stock: &ClusterObjects,
+    objects: &ClusterObjects,
     pod: &Pod,
     now: Timestamp,
 ) -> Option<(MemberName, MemberEndpoint)> {
@@ -178,79 +190,72 @@ pub(super) fn member_endpoint(
     }
     let address: IpAddr = pod.status.as_ref()?.pod_ip.as_deref()?.parse().ok()?;
     let name = name_of(pod);
-    let namespace = stock.cluster.namespace().unwrap_or_default();
+    let namespace = objects.cluster.namespace().unwrap_or_default();
     let host = names::member_host(&name.0, &namespace);
-    Some((
-        name,
-        MemberEndpoint {
-            address,
-            port: names::ETCD_CLIENT_PORT,
-            host,
-            plaintext: operator_scheme(pod) == Scheme::Http,
-        },
-    ))
+    let plaintext = operator_scheme(pod) == Scheme::Http;
+    let port = names::ETCD_CLIENT_PORT;
+    Some((name, MemberEndpoint { address, port, host, plaintext }))
 }
 
 async fn probe_member(
     name: MemberName,
-    place: MemberEndpoint,
+    endpoint: MemberEndpoint,
     credentials: Option<&Credentials>,
 ) -> (MemberName, MemberProbe, Option<MemberClient>) {
-    let line = match MemberClient::open(&place, credentials, PROBE_TIMEOUT).await {
-        Ok(line) => line,
+    let client = match MemberClient::open(&endpoint, credentials, PROBE_TIMEOUT).await {
+        Ok(client) => client,
         Err(error) => {
-            return (
-                name,
-                MemberProbe { silence: Some(reason(&error)), ..MemberProbe::default() },
-                None,
-            );
+            let error = Some(error_message(&error));
+            return (name, MemberProbe { error, ..MemberProbe::default() }, None);
         }
     };
-    let (standing, agrees) = futures::join!(line.status(), line.linearizable_read());
-    let silence = standing.as_ref().err().or(agrees.as_ref().err()).map(reason);
-    let voice = MemberProbe { standing: standing.ok(), agrees: agrees.is_ok(), silence };
-    (name, voice, Some(line))
+    let (status, read) = futures::join!(client.status(), client.linearizable_read());
+    let error = status.as_ref().err().or(read.as_ref().err()).map(error_message);
+    let probe = MemberProbe { status: status.ok(), linearizable_read_ok: read.is_ok(), error };
+    (name, probe, Some(client))
 }
 
-fn reason(error: &EtcdError) -> String {
-    let words = error.server_message().map_or_else(|| error.to_string(), ToOwned::to_owned);
-    words.chars().take(MAX_ERROR_LENGTH).collect()
+fn error_message(error: &EtcdError) -> String {
+    let message = error.server_message().map_or_else(|| error.to_string(), ToOwned::to_owned);
+    message.chars().take(MAX_ERROR_LENGTH).collect()
 }
 
-/// Who is asked for everybody: one that agrees with a quorum, the leader if it is one of them.
-fn pick_queried_member(heard: &EtcdProbe) -> Option<(MemberName, u64)> {
-    let mut agreeing =
-        heard.voices.iter().filter(|(_, it)| it.agrees).filter_map(|(name, voice)| {
-            let standing = voice.standing.as_ref()?;
-            (!standing.is_learner).then_some((name, standing))
-        });
-    let first = agreeing.next()?;
-    let leads =
-        |it: &(&MemberName, &crate::api::etcd_types::EndpointStatus)| it.1.leader == it.1.member;
-    let chosen = if leads(&first) { first } else { agreeing.find(leads).unwrap_or(first) };
-    Some((chosen.0.clone(), chosen.1.leader))
+/// The member that is queried for the cluster, and the leader that it reports: a voter whose
+/// linearizable read succeeds, the leader if it is one of them.
+fn pick_queried_member(probe: &EtcdProbe) -> Option<(MemberName, u64)> {
+    let voter = |(name, member)| voter_with_quorum(member).map(|status| (name, status));
+    let mut voters = probe.members.iter().filter_map(voter);
+    let first = voters.next()?;
+    let leads = |(_, status): &(&MemberName, &EndpointStatus)| status.leader == status.member;
+    let picked = if leads(&first) { first } else { voters.find(leads).unwrap_or(first) };
+    Some((picked.0.clone(), picked.1.leader))
 }
 
-/// What they agree on. The spokesman has read with a quorum just before on the same line, so its list is at
-/// least as new as that.
+fn voter_with_quorum(member: &MemberProbe) -> Option<&EndpointStatus> {
+    let status = member.status.as_ref().filter(|_| member.linearizable_read_ok)?;
+    (!status.is_learner).then_some(status)
+}
+
+/// Reads what a quorum agrees on. The linearizable read comes first on the same connection, so the
+/// member list is at least as new as the revision that the read returned.
 async fn read_quorum_view(
-    heard: &EtcdProbe,
-    lines: &MemberClients,
+    probe: &EtcdProbe,
+    clients: &MemberClients,
     name: MemberName,
     leader: u64,
 ) -> Reading<QuorumView> {
-    let (Some(line), Some(standing)) = (lines.to(&name), heard.standing(&name)) else {
+    let (Some(client), Some(status)) = (clients.to(&name), probe.status(&name)) else {
         return Reading::Unknown;
     };
-    let (agreed, alarms) = futures::join!(line.linearizable_read(), line.alarms());
-    // After the read, not beside it: the list must not be older than what was agreed on.
-    let listed = line.members().await;
-    match (agreed, alarms, listed) {
-        (Ok(revision), Ok(alarms), Ok(list)) => Reading::Known(QuorumView {
-            spokesman: name,
-            cluster: standing.cluster,
+    let (revision, alarms) = futures::join!(client.linearizable_read(), client.alarms());
+    // After the read, not beside it: the list must not be older than the revision.
+    let members = client.members().await;
+    match (revision, alarms, members) {
+        (Ok(revision), Ok(alarms), Ok(members)) => Reading::Known(QuorumView {
+            queried_member: name,
+            cluster_id: status.cluster,
             leader,
-            list,
+            members,
             alarms,
             revision,
         }),

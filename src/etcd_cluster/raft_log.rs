@@ -54,7 +54,8 @@ impl OldestWriter {
         let target = before.target_version.known().and_then(|it| Release::parse(it.as_str()));
         let oldest = target.map_or(oldest, |it| oldest.min(it.minor()));
         let all_reachable = all.iter().all(|it| it.is_some_and(|it| minor(it).is_some()));
-        let from_now = all_reachable.then(|| Self { writer: oldest, since: probe.furthest() });
+        let from_now =
+            all_reachable.then(|| Self { writer: oldest, since: probe.max_raft_index() });
         match recorded {
             Some(it) if oldest < it.writer => Some(Self { writer: oldest, ..it }),
             Some(it) if oldest > it.writer => from_now.or(recorded),
@@ -89,7 +90,7 @@ impl RaftLogRequirement {
 
     /// How many entries are to be written until members make another snapshot.
     pub(crate) fn missing_entries(self, probe: &EtcdProbe) -> u64 {
-        self.required_index().unwrap_or(0).saturating_sub(probe.furthest())
+        self.required_index().unwrap_or(0).saturating_sub(probe.max_raft_index())
     }
 
     /// Whether every member can start with the next release.
@@ -105,12 +106,12 @@ impl RaftLogRequirement {
 
 /// What everybody in etcd's list says; nobody if there is no list.
 fn endpoint_statuses(probe: &EtcdProbe) -> Vec<Option<&EndpointStatus>> {
-    let Reading::Known(council) = &probe.council else { return Vec::new() };
-    let listed = council.list.iter();
+    let Reading::Known(council) = &probe.quorum else { return Vec::new() };
+    let listed = council.members.iter();
     listed
         .map(|it| {
             let name = it.peer_urls.iter().find_map(|url| member_of_peer_url(url))?;
-            probe.standing(&name).filter(|standing| standing.member == it.id)
+            probe.status(&name).filter(|standing| standing.member == it.id)
         })
         .collect()
 }

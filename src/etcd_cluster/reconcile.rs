@@ -1,16 +1,15 @@
-//! One pass over one cluster.
-//! Comes in: the cluster, as a watch told of it. Goes out: what was done, and when to come back.
-//! May touch: `clients`, `telemetry`. First it looks with what watches told, which costs nobody anything; only if
-//! there is something to do does it look again, at the API server itself, and decides anew.
+//! Reconciles one cluster: observe from the cache, decide, and if anything is to be done, observe live,
+//! decide again and execute.
+//!
+//! Guarantees: no write follows from cached objects; at most one disruptive step per reconciliation;
+//! the status is reported whatever happened.
 
 mod certificate_scope;
 mod observation;
-mod reporting;
 mod validated;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
@@ -18,51 +17,33 @@ use kube::ResourceExt;
 use kube::runtime::controller::Action;
 use tokio::time::Instant;
 
+use super::act::{ActError, Executor};
+use super::controller::Context;
+use super::drift::{Drift, detect};
+use super::observe;
+use super::observe::objects::ClusterObjects;
+use super::plan::names::CrashPoint;
+use super::plan::{Plan, Step};
+use super::render::Blueprint;
+use super::report;
+use super::requeue::{NOT_GRANTED_INTERVAL, Progress, STORES_DELAY};
+use super::state::build::record;
+use super::state::{MemberName, ObservedState};
+use super::status::{self, StatusInput};
+use super::tls::manager::{CertificateManagerError, CertificateOutcome};
+use super::tls::report::CertificateReport;
+use super::tls::secrets_plan::CertificateError;
+use super::transport::observed::Transport;
 use crate::api::etcd_cluster::v1::EtcdCluster;
 use crate::api::names;
 use crate::clients::error::{ApiError, ErrorClass};
 use crate::clients::objects::ObjectError;
 use crate::clients::{clock, fault_injection};
-use crate::etcd_cluster::act::{ActError, Executor};
-use crate::etcd_cluster::controller::Context;
-use crate::etcd_cluster::decide::decide;
-use crate::etcd_cluster::drift::{Drift, detect};
-use crate::etcd_cluster::heartbeat::RoundTrip;
-use crate::etcd_cluster::observe::etcd::EtcdProbe;
-use crate::etcd_cluster::observe::objects::ClusterObjects;
-use crate::etcd_cluster::observe::{self, MemberClients};
-use crate::etcd_cluster::plan::names::CrashPoint;
-use crate::etcd_cluster::plan::{Plan, Step};
-use crate::etcd_cluster::render::Blueprint;
-use crate::etcd_cluster::rollback::{self, PreviousSpec};
-use crate::etcd_cluster::state::build::{StateInputs, record};
-use crate::etcd_cluster::state::{MemberName, ObservedState};
-use crate::etcd_cluster::status::{self, StatusInput};
-use crate::etcd_cluster::tls::manager::{
-    CertificateManagerError, CertificateOutcome, CertificateScope,
-};
-use crate::etcd_cluster::tls::report::CertificateReport;
-use crate::etcd_cluster::tls::secrets_plan::CertificateError;
-use crate::etcd_cluster::tls::trust_hash::TrustHash;
 use crate::telemetry::error_chain;
-use validated::{ValidatedCluster, spec};
+use observation::Observation;
+pub(super) use validated::ValidationCache;
 
-/// How often a cluster is asked that is well.
-const HEALTHY_INTERVAL: Duration = Duration::from_secs(10);
-/// How soon the next pass follows one that did something.
-const PROGRESS_DELAY: Duration = Duration::from_millis(20);
-/// How soon something is tried again that failed.
-const RETRY_DELAY: Duration = Duration::from_secs(2);
-/// How soon the first pass is tried again while watches have not told everything.
-const STORES_DELAY: Duration = Duration::from_millis(200);
-/// How often one is looked at whose namespace is not granted.
-const NOT_GRANTED_INTERVAL: Duration = Duration::from_secs(5);
-/// How often one is looked at that nothing can be done about.
-const IDLE_INTERVAL: Duration = Duration::from_mins(5);
-/// More names than are ever needed at once.
-const CANDIDATE_NAMES: usize = 8;
-
-/// Why a pass came to nothing at all.
+/// Why a reconciliation failed as a whole.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReconcileError {
     /// The objects of the cluster could not be read.
@@ -74,8 +55,8 @@ pub(crate) enum ReconcileError {
 }
 
 impl ReconcileError {
-    /// Whether the operator had no right to it.
-    pub(super) fn is_refused(&self) -> bool {
+    /// Whether the operator lacks a permission.
+    pub(super) fn is_forbidden(&self) -> bool {
         match self {
             Self::Observe(error) => error.class() == ErrorClass::Rejected,
             Self::UpdateStatus(error) => error.class() == ErrorClass::Rejected,
@@ -83,7 +64,7 @@ impl ReconcileError {
     }
 }
 
-/// Makes one pass.
+/// Reconciles one cluster, as the watch has it.
 pub(super) async fn reconcile(
     cluster: Arc<EtcdCluster>,
     context: Arc<Context>,
@@ -92,267 +73,252 @@ pub(super) async fn reconcile(
         context.evict(&cluster);
         return Ok(Action::await_change());
     }
-    if status::namespace_not_granted(&cluster) && !has_rights(&context, &cluster).await {
+    if status::namespace_not_granted(&cluster) && !has_permissions(&context, &cluster).await {
         return Ok(Action::requeue(NOT_GRANTED_INTERVAL));
     }
     if !context.stores_ready() {
         return Ok(Action::requeue(STORES_DELAY));
     }
-    let begun = Instant::now();
-    // A pass is a large thing, and there may be many of them.
-    let action = match Box::pin(reconcile_cached(&context, &cluster)).await {
-        Ok(None) => Box::pin(reconcile_live(&context, &cluster)).await,
-        Ok(Some(action)) => Ok(action),
-        Err(error) => Err(error),
-    };
-    context.metrics.etcd_clusters.reconciled(begun.elapsed());
+    let started = Instant::now();
+    // The future is large, and many clusters may be reconciled at once.
+    let action = Box::pin(reconcile_cluster(&context, &cluster)).await;
+    context.metrics.etcd_clusters.reconciled(started.elapsed());
     action
 }
 
-/// Looks with what watches told. If nothing is to be done that is all.
-async fn reconcile_cached(
-    context: &Context,
-    cluster: &EtcdCluster,
-) -> Result<Option<Action>, ReconcileError> {
-    let draft = match ValidatedCluster::new(cluster) {
-        Ok(draft) => draft,
-        Err(verdict) => return reporting::invalid(context, cluster, &verdict).await.map(Some),
-    };
-    let blueprint = draft.blueprint(context);
-    let reconciler = Reconciler { context, blueprint: &blueprint, now: clock::wall() };
-    Box::pin(reconciler.reconcile_cached(cluster)).await
-}
-
-/// Asks the API server for everything, the spec among it, decides anew and does it.
-async fn reconcile_live(
+async fn reconcile_cluster(
     context: &Context,
     cluster: &EtcdCluster,
 ) -> Result<Action, ReconcileError> {
-    let found = Box::pin(observe::read_objects(&context.objects, cluster)).await;
-    let Some(stock) = found.map_err(ReconcileError::Observe)? else {
+    let validated = match context.validation.validate(cluster) {
+        Ok(validated) => validated,
+        Err(errors) => return report::invalid_spec(context, cluster, &errors).await,
+    };
+    let blueprint = validated.blueprint(context);
+    let cached = Reconciler { context, blueprint: &blueprint, now: clock::wall() };
+    if let Some(observation) = cached.observe_cached(cluster).await {
+        let certificates = context.certificates.report(blueprint.uid);
+        return cached.publish_observation(observation, Outcome::idle(), certificates).await;
+    }
+
+    let objects = observe::read_objects(&context.objects, cluster).await;
+    let Some(objects) = objects.map_err(ReconcileError::Observe)? else {
         context.evict(cluster);
         return Ok(Action::await_change());
     };
-    let draft = match ValidatedCluster::new(&stock.cluster) {
-        Ok(draft) => draft,
-        Err(verdict) => return reporting::invalid(context, &stock.cluster, &verdict).await,
+    let validated = match context.validation.validate(&objects.cluster) {
+        Ok(validated) => validated,
+        Err(errors) => return report::invalid_spec(context, &objects.cluster, &errors).await,
     };
-    let blueprint = draft.blueprint(context);
-    let reconciler = Reconciler { context, blueprint: &blueprint, now: clock::wall() };
-    Box::pin(reconciler.reconcile_live(stock)).await
+    let blueprint = validated.blueprint(context);
+    let live = Reconciler { context, blueprint: &blueprint, now: clock::wall() };
+    live.reconcile_live(objects).await
 }
 
-/// Whether the operator may work in a cluster's namespace after all, although another room has said that it may not. What is
-/// told of the cluster then takes the place of those words.
-async fn has_rights(context: &Context, cluster: &EtcdCluster) -> bool {
+/// Whether the operator has permissions in the namespace although the condition says otherwise. The
+/// status of this reconciliation then replaces that condition.
+async fn has_permissions(context: &Context, cluster: &EtcdCluster) -> bool {
     let namespace = cluster.namespace().unwrap_or_default();
     let name = names::ca_secret(&cluster.name_any());
     context.objects.get::<Secret>(&namespace, &name).await.is_ok()
 }
 
-/// What members are made of that run otherwise than is wanted, if there are any and anything can be made of it.
-fn before(blueprint: &Blueprint<'_>, observation: &Observation) -> Option<PreviousSpec> {
-    let text = rollback::last_working_template(blueprint, &observation.stock, &observation.heard)?;
-    let spec = spec(&rollback::with_template_fields(&observation.stock.cluster, &text)?).ok()?;
-    Some(PreviousSpec { template: text, spec: (*spec).clone() })
+/// The reconciliation of one cluster.
+pub(super) struct Reconciler<'a> {
+    pub(super) context: &'a Context,
+    /// What the spec asks for.
+    pub(super) blueprint: &'a Blueprint<'a>,
+    pub(super) now: Timestamp,
 }
 
-/// One reconciler to a cluster.
-struct Reconciler<'a> {
-    context: &'a Context,
-    /// As the spec asks for it.
-    blueprint: &'a Blueprint<'a>,
-    now: Timestamp,
+/// What became of a plan.
+pub(super) struct Outcome {
+    /// The first error.
+    pub(super) result: Result<(), ActError>,
+    /// The members whose pods the API server rejected, with its messages.
+    pub(super) rejected_pods: BTreeMap<MemberName, String>,
+    /// The objects, with the writes to the status of the cluster.
+    pub(super) objects: Option<ClusterObjects>,
 }
 
-/// What a look brought.
-struct Observation {
-    stock: ClusterObjects,
-    heard: EtcdProbe,
-    lines: MemberClients,
-    names: Vec<MemberName>,
-    /// Whom pods should trust.
-    trust: Option<TrustHash>,
-    /// How long messages between members take, if that is known and matters.
-    measured: Option<RoundTrip>,
+impl Outcome {
+    /// Nothing was to be done.
+    const fn idle() -> Self {
+        Self { result: Ok(()), rejected_pods: BTreeMap::new(), objects: None }
+    }
+}
+
+/// What became of the Secrets.
+struct CertificateResult {
+    /// Why no certificate can be issued or used.
+    error: Option<CertificateError>,
+    /// A failed call. It holds up no member that has a certificate.
+    act_error: Option<ActError>,
+    /// Whether the client Secret was written only now, or could not be.
+    is_client_secret_late: bool,
 }
 
 impl Reconciler<'_> {
-    async fn reconcile_cached(
-        &self,
-        cluster: &EtcdCluster,
-    ) -> Result<Option<Action>, ReconcileError> {
-        let keyring = &self.context.keyring;
-        // Nothing is kept for one that is left alone before anything of it was made.
-        let is_kept = !(self.blueprint.spec.paused && never_bootstrapped(cluster));
-        if is_kept && keyring.credentials(self.blueprint.uid, self.now).is_none() {
-            return Ok(None);
+    /// Observes from the cache; `None` if anything is to be done.
+    async fn observe_cached(&self, cluster: &EtcdCluster) -> Option<Observation> {
+        let certificates = &self.context.certificates;
+        // A cluster that was paused before its bootstrap has no Secrets.
+        let has_secrets = !(self.blueprint.spec.paused && never_bootstrapped(cluster));
+        if has_secrets && certificates.credentials(self.blueprint.uid, self.now).is_none() {
+            return None;
         }
-        let told = self.context.stores.objects(cluster);
-        let doors = self.doors(&told);
-        let observation = Box::pin(self.observe(told, &doors)).await;
-        let (way, spec) = self.effective_version(&observation);
-        let blueprint = self.effective_blueprint(&spec, &doors, &observation);
-        let before = before(&blueprint, &observation);
-        let look = self.inputs(&blueprint, way, before.as_ref(), &observation);
-        let seen = look.build();
-        let plan = decide(&seen);
-        let is_wanting = !differing(&blueprint, &observation.stock, &seen).is_empty()
-            || is_kept
-                && keyring
-                    .is_stale(&self.certificate_scope(&blueprint, &observation.stock), self.now);
-        if !is_idle(&plan) || is_wanting {
-            return Ok(None);
+        let objects = self.context.stores.objects(cluster);
+        let transport = self.transport(&objects);
+        let observation = self.observe_and_decide(objects, transport).await;
+        let blueprint = self.effective_blueprint(&observation.observed);
+        let scope = self.certificate_scope(&blueprint, &observation.observed.objects);
+        let is_in_sync = is_idle(&observation.plan)
+            && drift(&blueprint, &observation.observed.objects, &observation.state).is_empty()
+            && !(has_secrets && certificates.is_stale(&scope, self.now));
+        is_in_sync.then(|| {
+            self.trace(false, &observation);
+            observation
+        })
+    }
+
+    /// Observes live, decides and executes: Secrets first, then drift and tasks, then at most one step.
+    async fn reconcile_live(&self, objects: ClusterObjects) -> Result<Action, ReconcileError> {
+        let transport = self.transport(&objects);
+        let certificates = self.reconcile_certificates(&objects, &transport).await?;
+        let CertificateResult { error, act_error, is_client_secret_late } = certificates;
+        if self.context.certificates.credentials(self.blueprint.uid, self.now).is_none() {
+            return self.report_no_credentials(&objects.cluster, error, act_error.as_ref()).await;
         }
-        self.trace(false, &seen, &plan);
-        let tidings = keyring.report(self.blueprint.uid);
-        let plan = status::reported_plan(&observation.stock.cluster, &seen, plan);
-        let refused = BTreeMap::new();
-        let input = StatusInput {
-            inputs: &look,
-            state: &seen,
-            plan: &plan,
-            error: None,
-            certificates: tidings,
-            rejected_pods: refused,
+        let transport = if is_client_secret_late {
+            transport.restart_overlap(&objects, self.now)
+        } else {
+            transport
         };
-        self.report(&input, None).await.map(Some)
+        let observation = self.observe_and_decide(objects, transport).await;
+        self.trace(true, &observation);
+        let outcome = self.execute(&observation, act_error).await;
+        self.report_execution(&observation.plan, &observation.state, &outcome).await;
+        let certificates = self.context.certificates.report(self.blueprint.uid);
+        let certificates = CertificateReport { stuck: error, ..certificates };
+        self.publish_observation(observation, outcome, certificates).await
     }
 
-    /// Who does what was decided from a look.
-    fn executor<'b>(
-        &'b self,
-        look: &StateInputs<'b>,
-        seen: &'b ObservedState,
-        lines: &'b MemberClients,
-        stock: &'b mut ClusterObjects,
-    ) -> Executor<'b> {
-        let Context { objects, mandate, .. } = self.context;
-        let StateInputs { blueprint, before, trust, .. } = *look;
-        let refused = BTreeMap::new();
-        Executor {
-            trust,
-            objects,
-            leader_guard: mandate,
-            blueprint,
-            previous: before,
-            state: seen,
-            member_clients: lines,
-            observed: stock,
-            rejected_pods: refused,
+    /// Executes a plan. An error of the Secrets counts as the last one.
+    async fn execute(&self, observation: &Observation, act_error: Option<ActError>) -> Outcome {
+        let Observation { observed, clients, state, plan } = observation;
+        let blueprint = self.effective_blueprint(observed);
+        let mut objects = observed.objects.clone();
+        let mut executor = Executor {
+            trust: observed.trust.as_ref(),
+            objects: &self.context.objects,
+            leader_guard: &self.context.leader_guard,
+            blueprint: &blueprint,
+            previous: observed.previous.as_deref(),
+            state,
+            member_clients: clients,
+            observed: &mut objects,
+            rejected_pods: BTreeMap::new(),
+        };
+        let result = execute_plan(&mut executor, plan).await;
+        let rejected_pods = executor.rejected_pods;
+        let result = result.and(act_error.map_or(Ok(()), Err));
+        if result.is_ok() {
+            plan.action_names().for_each(|action| {
+                fault_injection::crash_point(action, CrashPoint::BeforeStatus.name());
+            });
         }
+        Outcome { result, rejected_pods, objects: Some(objects) }
     }
 
-    /// Looks after the Secrets. Answers why nothing can be signed, what went wrong, which holds up nothing else, and whether
-    /// applications were told something only now, or could not be.
+    /// Reports an observation and what became of its plan.
+    async fn publish_observation(
+        &self,
+        observation: Observation,
+        outcome: Outcome,
+        certificates: CertificateReport,
+    ) -> Result<Action, ReconcileError> {
+        let Outcome { result, rejected_pods, objects } = outcome;
+        let Observation { mut observed, state, plan, .. } = observation;
+        if let Some(objects) = objects {
+            observed.objects = objects;
+        }
+        let is_stale = result.as_ref().is_err_and(ActError::is_stale);
+        let error = result.err().filter(|error| !error.is_stale());
+        let error = error.map(|error| error_chain(&error));
+        let error = error.or_else(|| rejected_pods.values().next().cloned());
+        let progress = match (&error, is_stale, is_idle(&plan)) {
+            (Some(_), _, _) => Progress::Failed,
+            (None, true, _) => Progress::Stale,
+            (None, false, true) => Progress::Idle,
+            (None, false, false) => Progress::Acted,
+        };
+        let blueprint = self.effective_blueprint(&observed);
+        let inputs = self.inputs(&blueprint, &observed);
+        let plan = status::reported_plan(&observed.objects.cluster, &state, plan);
+        let input = StatusInput {
+            inputs: &inputs,
+            state: &state,
+            plan: &plan,
+            error,
+            certificates,
+            rejected_pods,
+        };
+        self.publish(&input, progress).await
+    }
+
+    /// Reconciles the Secrets with the certificates of the members, the operator and the clients.
     async fn reconcile_certificates(
         &self,
-        circle: &CertificateScope<'_>,
-        cluster: &EtcdCluster,
-    ) -> Result<(Option<CertificateError>, Option<ActError>, bool), ReconcileError> {
-        let Context { keyring, objects, .. } = self.context;
-        match keyring.reconcile(objects, circle, self.now).await {
-            Ok(CertificateOutcome { written, stuck, turns, moves }) => {
-                self.report_rotation(cluster, &turns, &moves).await;
-                let is_told = written.contains(&names::client_secret(self.blueprint.name));
-                let is_told_late = is_told || stuck.is_some();
-                Ok((stuck, None, is_told_late))
+        objects: &ClusterObjects,
+        transport: &Transport,
+    ) -> Result<CertificateResult, ReconcileError> {
+        let blueprint = Blueprint { transport: Some(transport), ..*self.blueprint };
+        let scope = self.certificate_scope(&blueprint, objects);
+        let certificates = &self.context.certificates;
+        match certificates.reconcile(&self.context.objects, &scope, self.now).await {
+            Ok(CertificateOutcome { written, stuck: error, turns, moves }) => {
+                self.report_rotation(&objects.cluster, &turns, &moves).await;
+                let is_written = written.contains(&names::client_secret(self.blueprint.name));
+                let is_client_secret_late = is_written || error.is_some();
+                Ok(CertificateResult { error, act_error: None, is_client_secret_late })
             }
-            // Without a right to Secrets there is nothing to tell, either: another room does.
+            // Without permission to read Secrets the status is written by `namespace_access`.
             Err(CertificateManagerError::Read(error)) if error.class() == ErrorClass::Rejected => {
                 Err(ReconcileError::Observe(error))
             }
-            Err(error) => Ok((None, Some(ActError::Certificates(error)), true)),
+            Err(error) => {
+                let act_error = Some(ActError::Certificates(error));
+                Ok(CertificateResult { error: None, act_error, is_client_secret_late: true })
+            }
         }
     }
+}
 
-    /// Looks again, at what is there now, decides, and does it.
-    async fn reconcile_live(&self, stock: ClusterObjects) -> Result<Action, ReconcileError> {
-        let doors = self.doors(&stock);
-        let asked = Blueprint { transport: Some(&doors), ..*self.blueprint };
-        let (why, trouble, is_told_late) = self
-            .reconcile_certificates(&self.certificate_scope(&asked, &stock), &stock.cluster)
-            .await?;
-        let doors = if is_told_late { doors.restart_overlap(&stock, self.now) } else { doors };
-        if self.context.keyring.credentials(self.blueprint.uid, self.now).is_none() {
-            return self.report_no_credentials(&stock.cluster, why, trouble.as_ref()).await;
-        }
-        let observation = Box::pin(self.observe(stock, &doors)).await;
-        let (way, spec) = self.effective_version(&observation);
-        let blueprint = self.effective_blueprint(&spec, &doors, &observation);
-        let before = before(&blueprint, &observation);
-        let look = self.inputs(&blueprint, way, before.as_ref(), &observation);
-        let seen = look.build();
-        let plan = decide(&seen);
-        self.trace(true, &seen, &plan);
-        let mut after = observation.stock.clone();
-        // A Secret that cannot be written holds up no member that has one.
-        let mut act = self.executor(&look, &seen, &observation.lines, &mut after);
-        let done = carry_out(&mut act, &plan).await;
-        let refused = act.rejected_pods;
-        let done = done.and(trouble.map_or(Ok(()), Err));
-        if done.is_ok() {
-            plan.action_names().for_each(|deed| {
-                fault_injection::crash_point(deed, CrashPoint::BeforeStatus.name());
-            });
-        }
-        self.report_step(&plan, &seen, &done, &after.cluster).await;
-        self.report_rejected_pods(&plan, &refused);
-        let late = done.as_ref().is_err_and(ActError::is_stale);
-        let trouble = done.err().filter(|it| !it.is_stale()).map(|error| error_chain(&error));
-        let trouble = trouble.or_else(|| refused.values().next().cloned());
-        let observation = Observation { stock: after, ..observation };
-        let look = self.inputs(&blueprint, way, before.as_ref(), &observation);
-        let next =
-            if trouble.is_some() { Some(RETRY_DELAY) } else { requeue_after(late, is_idle(&plan)) };
-        let plan = status::reported_plan(&observation.stock.cluster, &seen, plan);
-        let tidings =
-            CertificateReport { stuck: why, ..self.context.keyring.report(self.blueprint.uid) };
-        let input = StatusInput {
-            inputs: &look,
-            state: &seen,
-            plan: &plan,
-            error: trouble,
-            certificates: tidings,
-            rejected_pods: refused,
-        };
-        self.report(&input, next).await
+/// Fixes drift, then executes the plan.
+async fn execute_plan(executor: &mut Executor<'_>, plan: &Plan) -> Result<(), ActError> {
+    let drift = drift(executor.blueprint, executor.observed, executor.state);
+    let fixed = executor.fix_drift(&drift).await;
+    // Other members cannot resolve a member without a Service.
+    if fixed.is_err() && drift.iter().any(Drift::blocks_members) {
+        return fixed;
     }
+    executor.execute(plan).await.and(fixed)
 }
 
-/// Puts right what stands around the members, then does what was decided.
-async fn carry_out(act: &mut Executor<'_>, plan: &Plan) -> Result<(), ActError> {
-    let differences = differing(act.blueprint, act.observed, act.state);
-    let furnished = act.fix_drift(&differences).await;
-    // Nobody could find a member that has no Service.
-    if furnished.is_err() && differences.iter().any(Drift::blocks_members) {
-        return furnished;
-    }
-    act.execute(plan).await.and(furnished)
+/// The drift to fix; while the cluster is paused, only that of owner references.
+fn drift(blueprint: &Blueprint<'_>, objects: &ClusterObjects, state: &ObservedState) -> Vec<Drift> {
+    let mut drift = detect(blueprint, objects, state);
+    drift.retain(|entry| !state.desired.paused || entry.affects_ownership());
+    drift
 }
 
-/// What is to be put right: while everything is left alone, only what goes with the cluster in the end.
-fn differing(
-    blueprint: &Blueprint<'_>,
-    stock: &ClusterObjects,
-    seen: &ObservedState,
-) -> Vec<Drift> {
-    let mut found = detect(blueprint, stock, seen);
-    found.retain(|it| !seen.wanted.paused || it.affects_ownership());
-    found
-}
-
-/// How soon the next pass follows one that nothing went wrong in; in its own time, if there was nothing to do.
-fn requeue_after(late: bool, idle: bool) -> Option<Duration> {
-    if late { Some(STORES_DELAY) } else { (!idle).then_some(PROGRESS_DELAY) }
-}
-
-/// Whether nobody was ever chosen to found it.
+/// Whether no initial members were ever recorded.
 fn never_bootstrapped(cluster: &EtcdCluster) -> bool {
     let record = record(&cluster.status.clone().unwrap_or_default());
-    record.formed.is_none() && record.founders.is_empty()
+    record.cluster_id.is_none() && record.members.is_empty()
 }
 
-fn is_idle(plan: &Plan) -> bool {
+/// Whether a plan does nothing.
+pub(super) fn is_idle(plan: &Plan) -> bool {
     plan.tasks.is_empty() && plan.step == Step::Wait
 }

@@ -9,7 +9,7 @@ use kube::ResourceExt;
 use serde_json::{Map, Value, json};
 
 use super::observe::etcd::EtcdProbe;
-use super::observe::objects::{ClusterObjects, name_of, stays};
+use super::observe::objects::{ClusterObjects, is_remaining, name_of};
 use super::render::Blueprint;
 use super::state::MemberName;
 use super::state::pod::{self, fnv1a_hex};
@@ -72,14 +72,14 @@ pub(crate) fn last_working_template(
     probe: &EtcdProbe,
 ) -> Option<String> {
     let requested = requested_template(&objects.cluster).to_string();
-    let members = objects.oldest_first().into_iter().filter(|it| stays(it));
+    let members = objects.oldest_first().into_iter().filter(|it| is_remaining(it));
     let pods = members.filter_map(|it| objects.pod(&name_of(it)));
     let old = pods.filter(|pod| pod::template_differs(blueprint, &name_of(*pod), pod));
     let rank = |pod: &Pod| {
-        let member = probe.voices.get(&name_of(pod));
+        let member = probe.members.get(&name_of(pod));
         match member {
-            Some(member) if member.agrees => Some(0),
-            Some(member) if member.standing.is_some() => Some(1),
+            Some(member) if member.linearizable_read_ok => Some(0),
+            Some(member) if member.status.is_some() => Some(1),
             Some(_) | None => pod::is_ready(pod).then_some(2),
         }
     };

@@ -61,24 +61,24 @@ pub struct ClusterId(pub u64);
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ObservedState {
     /// What the user wants.
-    pub wanted: DesiredState,
+    pub desired: DesiredState,
     /// What was written down about the cluster when it became so.
-    pub record: BootstrapRecord,
+    pub bootstrap: BootstrapRecord,
     /// The members that there are objects of, in the order in which they were made.
     pub members: Vec<Member>,
     /// Volumes of members whose EtcdMember is gone though nobody retired it.
-    pub orphans: Vec<MemberName>,
+    pub orphaned_volumes: Vec<MemberName>,
     /// Volumes of another cluster that had this one's name.
-    pub retained: Vec<MemberName>,
+    pub retained_volumes: Vec<MemberName>,
     /// Members and pods of another cluster that had this one's name, and are not gone yet.
-    pub predecessors: Vec<MemberName>,
+    pub previous_cluster_objects: Vec<MemberName>,
     /// What etcd says, asked in a way that needs a quorum.
     pub etcd: Reading<EtcdState>,
     /// Names that no member has, and that nothing is left of; as many as there can be members.
-    pub free_names: Vec<MemberName>,
+    pub candidate_names: Vec<MemberName>,
     /// How the members' files are looked after.
     #[serde(default)]
-    pub upkeep: Defragmentation,
+    pub defragmentation: Defragmentation,
 }
 
 /// What the user wants.
@@ -89,18 +89,18 @@ pub struct DesiredState {
     /// Whether to leave everything alone.
     pub paused: bool,
     /// Whether data survives the end of a pod.
-    pub durable: bool,
+    pub persistent: bool,
     /// How far it is to the release that is asked for.
-    pub course: VersionProgress,
+    pub version: VersionProgress,
     /// Whether there is a way back from what the spec asks for.
     #[serde(default)]
-    pub way_back: Rollback,
+    pub rollback: Rollback,
     /// How members shall call each other.
     #[serde(default)]
-    pub peers: Scheme,
+    pub peer_scheme: Scheme,
     /// Whether clients shall call in another way, or were told so a short while ago and have time to follow.
     #[serde(default)]
-    pub clients_move: bool,
+    pub client_tls_transition: bool,
 }
 
 /// Whether there is a way back from what the spec asks for, to what worked before.
@@ -132,13 +132,13 @@ pub enum VersionProgress {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct BootstrapRecord {
     /// Those who found the cluster.
-    pub founders: Vec<MemberName>,
+    pub members: Vec<MemberName>,
     /// Whether any of them may have run.
-    pub begun: bool,
+    pub started: bool,
     /// Whether they are given up, and others found the cluster.
-    pub abandoned: bool,
+    pub aborted: bool,
     /// The cluster that they founded.
-    pub formed: Option<ClusterId>,
+    pub cluster_id: Option<ClusterId>,
 }
 
 /// A member as its EtcdMember and its objects show it.
@@ -149,21 +149,21 @@ pub struct Member {
     /// What it is there for.
     pub intent: Intent,
     /// Whether its first pod was written down. Only then may that pod run.
-    pub had_pod: bool,
+    pub started: bool,
     /// Its pod.
     pub pod: Reading<PodState>,
     /// Its volume.
     pub volume: Reading<VolumeState>,
     /// Whether its pod is as it would be made now.
-    pub made: TemplateState,
+    pub template: TemplateState,
     /// Whether it has been unwell for longer than the user puts up with.
-    pub given_up: bool,
+    pub replacement_due: bool,
     /// Whether its pod has failed to start so often, or for so long, that it is of no use to wait.
     #[serde(default)]
-    pub fails: bool,
+    pub failing: bool,
     /// How the others shall call it, as it was written down.
     #[serde(default)]
-    pub address: Scheme,
+    pub peer_scheme: Scheme,
 }
 
 /// What a member's pod was made from.
@@ -215,21 +215,21 @@ pub struct EtcdState {
     /// Who leads.
     pub leader: Option<MemberId>,
     /// Its list of members.
-    pub list: Vec<ListedMember>,
+    pub members: Vec<ListedMember>,
     /// Whether any member has raised an alarm that forbids to disturb anybody.
-    pub alarmed: bool,
+    pub blocking_alarm: bool,
     /// Whether there is room in the members' files.
     #[serde(default)]
-    pub space: Quota,
+    pub quota: Quota,
     /// Whether members are known to have different data.
     #[serde(default)]
     pub corrupt: bool,
     /// How many entries must be written to its log before the next release can start on it.
     #[serde(default)]
-    pub log_lacks: u64,
+    pub raft_log_missing: u64,
     /// Whether it was told to go down a minor version.
     #[serde(default)]
-    pub lowering: Downgrade,
+    pub downgrade: Downgrade,
     /// Whether it asks for users, and shall.
     #[serde(default)]
     pub auth: AuthState,
@@ -277,32 +277,32 @@ pub struct ListedMember {
     /// The name in its peer URL, which is there before it has started.
     pub name: MemberName,
     /// Whether it only listens.
-    pub learner: bool,
+    pub is_learner: bool,
     /// Whether it answers as it should: a voter with a read that needs a quorum, a learner with one
     /// that does not, and near enough to the leader.
     pub healthy: Reading<bool>,
     /// How the others call it.
     #[serde(default)]
-    pub peer: Scheme,
+    pub peer_scheme: Scheme,
     /// Whether so much is free in its file that it is worth rewriting.
     #[serde(default)]
-    pub worth: bool,
+    pub should_defragment: bool,
     /// Which data it has: the same for all that have the same. It is asked for while members are known to differ.
     #[serde(default)]
-    pub copy: Option<u64>,
+    pub data_hash: Option<u64>,
 }
 
 impl Member {
     /// Whether its pod was made from another spec than there is now, and etcd does not run in it.
     #[must_use]
     pub fn is_stale(&self) -> bool {
-        self.made == TemplateState::StaleNotRunning
+        self.template == TemplateState::StaleNotRunning
     }
 
     /// Whether its pod was made from another spec than there is now, and etcd runs in it, or in others that were made so.
     #[must_use]
     pub fn is_outdated(&self) -> bool {
-        match self.made {
+        match self.template {
             TemplateState::Outdated | TemplateState::PreviousNotRunning => true,
             TemplateState::UpToDate | TemplateState::StaleNotRunning => false,
         }
@@ -315,10 +315,10 @@ impl Member {
         match (self.pod, self.volume) {
             (Reading::Known(PodState::DataMissing), _) => true,
             (Reading::Known(PodState::Missing), Reading::Known(VolumeState::Missing)) => {
-                self.had_pod
+                self.started
             }
             (Reading::Known(PodState::Missing | PodState::Terminated), _) => {
-                self.had_pod && !wanted.durable
+                self.started && !wanted.persistent
             }
             (
                 Reading::Known(PodState::Gated | PodState::Active | PodState::Terminating)
@@ -346,17 +346,17 @@ impl EtcdState {
     /// The entry of a member.
     #[must_use]
     pub fn entry(&self, name: &MemberName) -> Option<&ListedMember> {
-        self.list.iter().find(|it| it.name == *name)
+        self.members.iter().find(|it| it.name == *name)
     }
 
     /// Those who vote.
     pub fn voters(&self) -> impl Iterator<Item = &ListedMember> {
-        self.list.iter().filter(|it| !it.learner)
+        self.members.iter().filter(|it| !it.is_learner)
     }
 
     /// Those who only listen.
     pub fn learners(&self) -> impl Iterator<Item = &ListedMember> {
-        self.list.iter().filter(|it| it.learner)
+        self.members.iter().filter(|it| it.is_learner)
     }
 
     /// Whether this one leads.

@@ -66,7 +66,9 @@ pub(crate) struct StatusInput<'a> {
 pub(crate) fn reported_plan(cluster: &EtcdCluster, state: &ObservedState, plan: Plan) -> Plan {
     let is_starting = |listed: &ListedMember| {
         let member = state.member(&listed.name);
-        member.is_some_and(|it| it.made == TemplateState::UpToDate && !it.given_up && !it.fails)
+        member.is_some_and(|it| {
+            it.template == TemplateState::UpToDate && !it.replacement_due && !it.failing
+        })
     };
     let voters = state.etcd.known().into_iter().flat_map(EtcdState::voters);
     let mut unhealthy = voters.filter(|it| !it.is_healthy());
@@ -81,7 +83,7 @@ pub(crate) fn reported_plan(cluster: &EtcdCluster, state: &ObservedState, plan: 
 #[expect(clippy::too_many_lines, reason = "one line per field of the status")]
 pub(crate) fn cluster_status(input: &StatusInput<'_>) -> EtcdClusterStatus {
     let StatusInput { inputs, state, plan, .. } = input;
-    let (stock, blueprint, way) = (inputs.stock, inputs.blueprint, inputs.way);
+    let (stock, blueprint, way) = (inputs.objects, inputs.blueprint, inputs.path);
     let before = stock.cluster.status.clone().unwrap_or_default();
     let members = members(input);
     let healthy_voters = members.iter().filter(|it| {
@@ -97,10 +99,10 @@ pub(crate) fn cluster_status(input: &StatusInput<'_>) -> EtcdClusterStatus {
     let next = way.next(is_ready && no_alarm(state));
     // Before a version step starts no member has taken it, and after a rollback no member runs the spec.
     let is_in_progress =
-        next == blueprint.spec.version && state.wanted.way_back != Rollback::Active;
+        next == blueprint.spec.version && state.desired.rollback != Rollback::Active;
     let updated = if is_in_progress { up_to_date_members(state).count() } else { 0 };
     let urls = state.members.iter().map(|it| blueprint.client_url(&it.name).into());
-    let formed = state.record.formed.is_some();
+    let formed = state.bootstrap.cluster_id.is_some();
     EtcdClusterStatus {
         observed_generation: stock.cluster.metadata.generation.into(),
         cluster_id: before.cluster_id.clone(),
@@ -110,7 +112,7 @@ pub(crate) fn cluster_status(input: &StatusInput<'_>) -> EtcdClusterStatus {
             |it| Field::Known(it.to_string().into()),
         ),
         target_version: Field::Known(next.to_string().into()),
-        raft_log: OldestWriter::observe(&before, inputs.heard).map(OldestWriter::status).into(),
+        raft_log: OldestWriter::observe(&before, inputs.probe).map(OldestWriter::status).into(),
         replicas: count(state.members.len()),
         ready_replicas: count(healthy_voters.count()),
         updated_replicas: count(updated),
@@ -138,21 +140,21 @@ pub(crate) fn cluster_status(input: &StatusInput<'_>) -> EtcdClusterStatus {
 
 /// Why the next step is taken, and which versions follow.
 fn plan_reason(input: &StatusInput<'_>) -> String {
-    let summary = messages::reason_summary(input.plan.reason);
-    let next =
-        messages::rollout::next_versions(input).filter(|_| input.state.record.formed.is_some());
+    let summary = input.plan.reason.summary();
+    let next = messages::rollout::next_versions(input)
+        .filter(|_| input.state.bootstrap.cluster_id.is_some());
     next.map_or_else(|| summary.to_owned(), |it| format!("{summary}; {it}"))
 }
 
 /// Whether no alarm is active: with one no step to another minor version starts.
 fn no_alarm(state: &ObservedState) -> bool {
-    state.etcd.known().is_some_and(|it| it.space == Quota::Ok && !it.corrupt && !it.alarmed)
+    state.etcd.known().is_some_and(|it| it.quota == Quota::Ok && !it.corrupt && !it.blocking_alarm)
 }
 
 /// Whether the storage version of every member that runs the lowest release is that of its release.
 /// Releases before 3.6 do not report one.
 fn storage_version_reached(input: &StatusInput<'_>) -> bool {
-    let standings = input.inputs.heard.voices.values().filter_map(|it| it.standing.as_ref());
+    let standings = input.inputs.probe.members.values().filter_map(|it| it.status.as_ref());
     let releases =
         |it: &EndpointStatus| (Release::parse(&it.version), Release::parse(&it.storage_version));
     let all: Vec<_> = standings.map(releases).collect();
@@ -172,20 +174,20 @@ fn storage_version_reached(input: &StatusInput<'_>) -> bool {
 /// Whether all data has the storage version of the previous minor, so that members of it can start.
 fn data_is_downgraded(input: &StatusInput<'_>) -> bool {
     let Some(etcd) = input.state.etcd.known() else { return false };
-    let storage = |name| Release::parse(&input.inputs.heard.standing(name)?.storage_version);
-    let target = input.inputs.way.spec.minor();
+    let storage = |name| Release::parse(&input.inputs.probe.status(name)?.storage_version);
+    let target = input.inputs.path.spec.minor();
     let is_downgraded = |name| storage(name).is_some_and(|it| it.minor() == target);
-    etcd.lowering == Downgrade::Requested && etcd.list.iter().all(|it| is_downgraded(&it.name))
+    etcd.downgrade == Downgrade::Requested && etcd.members.iter().all(|it| is_downgraded(&it.name))
 }
 
 /// Whether the next release can read the raft log of every member.
 fn raft_log_is_readable(input: &StatusInput<'_>) -> bool {
-    input.inputs.raft_log_requirement().is_none_or(|it| it.is_met(input.inputs.heard))
+    input.inputs.raft_log_requirement().is_none_or(|it| it.is_met(input.inputs.probe))
 }
 
 /// The scheme that clients are to use from now on.
 fn client_transport(input: &StatusInput<'_>, before: &EtcdClusterStatus) -> Field<ClientTlsStatus> {
-    let StateInputs { blueprint, stock, now, .. } = input.inputs;
+    let StateInputs { blueprint, objects: stock, now, .. } = input.inputs;
     match blueprint.transport {
         Some(doors) => doors.client_status(input.state, stock, *now),
         None => before.client_tls.clone(),
@@ -208,14 +210,14 @@ fn binding(cluster: &str) -> Field<LocalRef> {
 
 fn leader(input: &StatusInput<'_>) -> Option<crate::api::strings::ObjectName> {
     let etcd = input.state.etcd.known()?;
-    let leader = etcd.list.iter().find(|it| etcd.leads(it.id))?;
+    let leader = etcd.members.iter().find(|it| etcd.leads(it.id))?;
     Some(leader.name.0.as_str().into())
 }
 
 /// The remaining members whose active pod has the current template.
 fn up_to_date_members(state: &ObservedState) -> impl Iterator<Item = &Member> {
     let is_up_to_date = |it: &&Member| {
-        it.made == TemplateState::UpToDate && it.pod == Reading::Known(PodState::Active)
+        it.template == TemplateState::UpToDate && it.pod == Reading::Known(PodState::Active)
     };
     state.remaining().filter(is_up_to_date)
 }
@@ -225,7 +227,7 @@ fn up_to_date_members(state: &ObservedState) -> impl Iterator<Item = &Member> {
 fn restore_floor(input: &StatusInput<'_>, before: &EtcdClusterStatus) -> Option<i64> {
     const STEP: i64 = 100_000;
     let known = before.highest_revision.known().copied();
-    let Reading::Known(council) = &input.inputs.heard.council else { return known };
+    let Reading::Known(council) = &input.inputs.probe.quorum else { return known };
     let up = council.revision.div_euclid(STEP).saturating_add(1).saturating_mul(STEP);
     Some(known.unwrap_or(0).max(up))
 }
@@ -233,16 +235,16 @@ fn restore_floor(input: &StatusInput<'_>, before: &EtcdClusterStatus) -> Option<
 /// Every member that has an EtcdMember, or that etcd lists.
 fn members(input: &StatusInput<'_>) -> Vec<MemberStatus> {
     let StatusInput { inputs, state, .. } = input;
-    let listed = state.etcd.known().map(|etcd| etcd.list.as_slice()).unwrap_or_default();
+    let listed = state.etcd.known().map(|etcd| etcd.members.as_slice()).unwrap_or_default();
     let unknown = listed.iter().filter(|it| state.member(&it.name).is_none()).map(|it| &it.name);
     let names = state.members.iter().map(|it| &it.name).chain(unknown);
     names
         .map(|name| {
             let entry = listed.iter().find(|it| it.name == *name);
-            let standing = inputs.heard.standing(name);
+            let standing = inputs.probe.status(name);
             let id = entry.map(|it| it.id.0).or(standing.map(|it| it.member));
             let alarms = alarms(input, id);
-            let lag = standing.map(|it| round_lag(inputs.heard.furthest(), it.applied_index));
+            let lag = standing.map(|it| round_lag(inputs.probe.max_raft_index(), it.applied_index));
             MemberStatus {
                 name: Field::Known(name.0.as_str().into()),
                 id: id.map(|it| format!("{it:x}").into()).into(),
@@ -260,7 +262,7 @@ fn members(input: &StatusInput<'_>) -> Vec<MemberStatus> {
 }
 
 fn alarms(input: &StatusInput<'_>, id: Option<u64>) -> Vec<crate::api::strings::Token> {
-    let Reading::Known(council) = &input.inputs.heard.council else { return Vec::new() };
+    let Reading::Known(council) = &input.inputs.probe.quorum else { return Vec::new() };
     let active = council.alarms.iter().filter(|it| Some(it.member) == id);
     active.map(|it| it.alarm_type.into()).take(MAX_ALARMS).collect()
 }
@@ -278,13 +280,6 @@ fn round_bytes(bytes: i64) -> i64 {
 fn round_lag(furthest: u64, applied: u64) -> i64 {
     let behind = furthest.saturating_sub(applied);
     if behind < 1000 { 0 } else { i64::try_from(behind.next_power_of_two()).unwrap_or(i64::MAX) }
-}
-
-impl Reason {
-    /// Whether the observed state matches the spec.
-    pub(crate) const fn is_in_sync(self) -> bool {
-        matches!(self, Self::Healthy | Self::Hibernated)
-    }
 }
 
 #[cfg(test)]

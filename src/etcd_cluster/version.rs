@@ -5,7 +5,7 @@
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use super::observe::etcd::{EtcdProbe, member_of_peer_url};
-use super::observe::objects::{ClusterObjects, has_left, name_of};
+use super::observe::objects::{ClusterObjects, is_removed, name_of};
 use super::state::{MemberName, Reading, VersionProgress};
 use crate::api::etcd_member::EtcdMember;
 use crate::api::etcd_version::path::path;
@@ -32,7 +32,7 @@ impl UpgradePath {
     pub(crate) fn new(spec: Release, objects: &ClusterObjects, probe: &EtcdProbe) -> Self {
         let status = objects.cluster.status.as_ref();
         let read = |it: Option<&ReportedVersion>| it.and_then(|it| Release::parse(it.as_str()));
-        let counts = |it: &&EtcdMember| is_listed(probe, &name_of(*it)) && !has_left(it);
+        let counts = |it: &&EtcdMember| is_listed(probe, &name_of(*it)) && !is_removed(it);
         let running = objects.members.iter().filter(counts);
         let oldest = running.filter_map(|it| release(probe, it)).min();
         Self {
@@ -40,7 +40,7 @@ impl UpgradePath {
             lowest_running: oldest
                 .or_else(|| read(status.and_then(|it| it.current_version.known()))),
             target: read(status.and_then(|it| it.target_version.known())),
-            downgrade_to: probe.lowered(),
+            downgrade_to: probe.downgrade_target(),
         }
     }
 
@@ -102,14 +102,14 @@ impl UpgradePath {
 
 /// Whether etcd has somebody in its list, or may have.
 fn is_listed(probe: &EtcdProbe, name: &MemberName) -> bool {
-    let Reading::Known(council) = &probe.council else { return true };
-    let mut urls = council.list.iter().flat_map(|it| &it.peer_urls);
+    let Reading::Known(council) = &probe.quorum else { return true };
+    let mut urls = council.members.iter().flat_map(|it| &it.peer_urls);
     urls.any(|url| member_of_peer_url(url).as_ref() == Some(name))
 }
 
 /// What a member runs, or ran when it was last heard.
 fn release(probe: &EtcdProbe, member: &EtcdMember) -> Option<Release> {
-    let reported = probe.standing(&name_of(member)).map(|it| it.version.as_str());
+    let reported = probe.status(&name_of(member)).map(|it| it.version.as_str());
     let before = || member.status.as_ref()?.version.known().map(ReportedVersion::as_str);
     Release::parse(reported.or_else(before)?)
 }

@@ -1,5 +1,4 @@
-//! Converts flags and environment into `Settings`, or into all errors at once, so that a user can fix
-//! them in one go. Pure.
+//! Converts flags and environment into `Settings`, or reports all errors at once. Pure.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 mod etcd;
@@ -12,15 +11,16 @@ use jiff::SignedDuration;
 
 use super::{Election, Environment, RunConfig, SettingError, SettingErrors, Settings};
 use crate::api::names;
-use crate::cli::RunArgs;
+use crate::cli::{NAMESPACE_RULE, RunArgs};
 use crate::leader_election::{MAX_LEASE_DURATION, Timing};
 use crate::telemetry::{LogFilter, LogFormat, SHUTDOWN_GRACE};
 
-/// For the last answers of the webhooks, and to close the ports.
+/// Time for the last webhook responses, and to close the ports.
 const DRAIN_CLOSE_GRACE: Duration = Duration::from_secs(5);
+const OMIT_HINT: &str = "omit the flag for the default";
 
-/// Checks everything, and only then answers. `cluster` is the way to the API server, or why there
-/// is none; whoever gets settings gets it with them.
+/// Checks all settings before it returns. `cluster` is the client of the API server, or the error
+/// of its configuration.
 pub(crate) fn check<Cluster>(
     args: &RunArgs,
     environment: &Environment,
@@ -61,19 +61,19 @@ pub(crate) fn check<Cluster>(
         })
     };
     match (settings(), cluster, checker.0) {
-        (Some(settings), Some(cluster), problems) if problems.is_empty() => Ok((settings, cluster)),
-        (_, _, problems) => Err(SettingErrors(problems)),
+        (Some(settings), Some(cluster), errors) if errors.is_empty() => Ok((settings, cluster)),
+        (_, _, errors) => Err(SettingErrors(errors)),
     }
 }
 
-/// The problems found so far. Each question answers with the value, or notes why it cannot.
+/// The errors found so far. Each method returns the value, or adds an error.
 struct Checker(Vec<SettingError>);
 
 impl Checker {
-    fn add(&mut self, setting: &'static str, found: &str, expected: &str, hint: &str) {
+    fn add(&mut self, setting: &'static str, value: &str, expected: &str, hint: &str) {
         self.0.push(SettingError {
             setting,
-            found: Some(found.to_owned()),
+            value: Some(value.to_owned()),
             expected: expected.to_owned(),
             hint: hint.to_owned(),
         });
@@ -82,8 +82,7 @@ impl Checker {
     fn log_format(&mut self, text: &str) -> Option<LogFormat> {
         let format = LogFormat::named(text);
         if format.is_none() {
-            let expected = "it must be json or text";
-            self.add("--log-format", text, expected, "give one of the two, or leave it out");
+            self.add("--log-format", text, "must be json or text", OMIT_HINT);
         }
         format
     }
@@ -91,9 +90,9 @@ impl Checker {
     fn log_filter(&mut self, text: &str) -> Option<LogFilter> {
         let filter = LogFilter::parse(text);
         if filter.is_none() {
-            let expected = "it must be a level (error, warn, info, debug, trace, off) or a list \
-                           like info,quorate=debug";
-            self.add("--log-filter", text, expected, "try info");
+            let expected = "must be a level (error, warn, info, debug, trace, off) or directives \
+                            such as info,quorate=debug";
+            self.add("--log-filter", text, expected, OMIT_HINT);
         }
         filter
     }
@@ -102,11 +101,11 @@ impl Checker {
         self.address("--listen", text, "0.0.0.0:8080 or [::]:8080")
     }
 
-    fn address(&mut self, setting: &'static str, text: &str, like: &str) -> Option<SocketAddr> {
+    fn address(&mut self, setting: &'static str, text: &str, example: &str) -> Option<SocketAddr> {
         let address = text.parse().ok();
         if address.is_none() {
-            let expected = format!("it must be an IP address and a port, like {like}");
-            self.add(setting, text, &expected, "write the address in digits, with its port");
+            let expected = format!("must be an IP address and a port, such as {example}");
+            self.add(setting, text, &expected, "host names are not resolved");
         }
         address
     }
@@ -115,8 +114,9 @@ impl Checker {
         if names::is_dns_subdomain(text) {
             return Some(text.to_owned());
         }
-        let expected = "Kubernetes names have lower case letters, digits, dashes and dots";
-        self.add("--lease-name", text, expected, "rename it, or leave it out");
+        let expected = "must be a lowercase RFC 1123 subdomain: alphanumeric characters, '-' or \
+                        '.', starting and ending with an alphanumeric character";
+        self.add("--lease-name", text, expected, OMIT_HINT);
         None
     }
 
@@ -124,11 +124,11 @@ impl Checker {
         let Some(namespace) = flag.or(environment.pod_namespace.as_deref()) else {
             self.0.push(SettingError {
                 setting: "--lease-namespace",
-                found: None,
-                expected: "the Lease must live in a namespace, and this is no pod that could tell \
-                          its own (POD_NAMESPACE is not set, no service account is mounted)"
+                value: None,
+                expected: "not running in a pod (POD_NAMESPACE is not set and no service account \
+                           is mounted)"
                     .to_owned(),
-                hint: format!("give --lease-namespace, for example {}", names::NAMESPACE),
+                hint: format!("set the flag, for example --lease-namespace={}", names::NAMESPACE),
             });
             return None;
         };
@@ -139,13 +139,12 @@ impl Checker {
         if names::is_dns_label(text) {
             return Some(text.to_owned());
         }
-        let expected = "namespaces have 1 to 63 lower case letters, digits and dashes";
-        self.add(setting, text, expected, "give the name of one that exists");
+        self.add(setting, text, NAMESPACE_RULE, "use the name of an existing namespace");
         None
     }
 
-    /// A name of the process, not of the pod: a container that is started again in the same pod
-    /// must not take the lease of the one before it, whose last calls may still be on their way.
+    /// An identity of the process, not of the pod: a restarted container must not hold the Lease of
+    /// its predecessor: the last requests of that process may still be in flight.
     fn identity(&mut self, flag: Option<&str>, environment: &Environment) -> Option<String> {
         let host = environment.pod_name.as_deref().or(environment.host_name.as_deref());
         let host = host.unwrap_or(names::OPERATOR);
@@ -157,8 +156,8 @@ impl Checker {
         if fits {
             return Some(identity);
         }
-        let expected = "it must be 1 to 253 visible ASCII characters without spaces";
-        let hint = "choose a name that only this process has";
+        let expected = "must be 1 to 253 printable ASCII characters without spaces";
+        let hint = "use a name that is unique to this process";
         self.add("--identity", &identity, expected, hint);
         None
     }
@@ -168,69 +167,67 @@ impl Checker {
         let renew = self.duration("--renew-deadline", &args.renew_deadline);
         let retry = self.duration("--retry-period", &args.retry_period);
         if lease.is_some_and(|lease| lease.subsec_nanos() != 0) {
-            let expected = "a Lease counts whole seconds";
-            self.add("--lease-duration", &args.lease_duration, expected, "round it up");
+            let expected = "must be whole seconds";
+            self.add("--lease-duration", &args.lease_duration, expected, "round up");
         }
-        // Clocks differ, and a leader must have stopped before another may start: a fifth of the
-        // lease duration lies between them.
+        // Clocks drift, and a leader must have stopped before another replica may lead: a fifth of
+        // the lease duration lies between.
         if let (Some(lease), Some(renew)) = (lease, renew)
             && renew.saturating_mul(5) > lease.saturating_mul(4)
         {
             let lease = &args.lease_duration;
-            let expected = format!("it must be at most four fifths of --lease-duration {lease}");
-            let hint = "lower it, so that a leader stops well before another may start";
+            let expected = format!("must be at most four fifths of --lease-duration {lease}");
+            let hint = "a leader must stop before another replica may acquire the Lease";
             self.add("--renew-deadline", &args.renew_deadline, &expected, hint);
         }
         if let (Some(renew), Some(retry)) = (renew, retry)
             && renew < retry.saturating_mul(2)
         {
             let expected =
-                format!("it must be at most half of --renew-deadline {}", args.renew_deadline);
-            let hint = "lower it, so that one failed call does not cost the lease";
+                format!("must be at most half of --renew-deadline {}", args.renew_deadline);
+            let hint = "a single failed request must not lose the Lease";
             self.add("--retry-period", &args.retry_period, &expected, hint);
         }
         Some(Timing { lease_duration: lease?, renew_deadline: renew?, retry_period: retry? })
     }
 
     fn duration(&mut self, setting: &'static str, text: &str) -> Option<Duration> {
-        let fits =
-            time(text).filter(|it| *it >= Duration::from_millis(100) && *it <= MAX_LEASE_DURATION);
-        if fits.is_none() {
-            let expected = "it must be a time between 100ms and 1h, like 500ms, 15s or 1m30s";
-            self.add(setting, text, expected, "write a number with its unit, or leave it out");
+        let allowed = Duration::from_millis(100)..=MAX_LEASE_DURATION;
+        let duration = parse_duration(text).filter(|duration| allowed.contains(duration));
+        if duration.is_none() {
+            let expected = "must be a duration from 100ms to 1h, such as 500ms, 15s or 1m30s";
+            self.add(setting, text, expected, OMIT_HINT);
         }
-        fits
+        duration
     }
 
-    /// The grace must be long enough to let the Lease go and to close the probe port; a release
-    /// that is cut short costs the next leader a whole lease duration. The webhooks are drained
-    /// meanwhile, and need a moment for their last answers.
+    /// The grace period must suffice to release the Lease and to close the probe port; without a
+    /// release the next leader waits for a whole lease duration. The webhook server drains
+    /// meanwhile, and needs time for its last responses.
     fn shutdown_grace(&mut self, args: &RunArgs, timing: Option<Timing>) -> Option<Duration> {
         let grace = self.duration("--shutdown-grace", &args.shutdown_grace)?;
-        let least = timing.map(|it| it.release_timeout().saturating_add(SHUTDOWN_GRACE));
-        if let Some(least) = least.filter(|least| grace < *least) {
+        let min = timing.map(|timing| timing.release_timeout().saturating_add(SHUTDOWN_GRACE));
+        if let Some(min) = min.filter(|min| grace < *min) {
             let expected = format!(
-                "it must be at least {}ms, one and a half times --renew-deadline {} and {}s for \
-                 the probe port",
-                least.as_millis(),
+                "must be at least {}ms: one and a half times --renew-deadline {} plus {}s for the \
+                 probe server",
+                min.as_millis(),
                 args.renew_deadline,
                 SHUTDOWN_GRACE.as_secs(),
             );
-            let hint = "raise it, and the pod's terminationGracePeriodSeconds with it, or lower \
-                          --renew-deadline";
+            let hint = "raise --shutdown-grace and terminationGracePeriodSeconds of the pod, or \
+                        lower --renew-deadline";
             self.add("--shutdown-grace", &args.shutdown_grace, &expected, hint);
         }
-        let drained =
-            time(&args.webhook_drain_timeout).map(|it| it.saturating_add(DRAIN_CLOSE_GRACE));
-        if drained.is_some_and(|drained| grace < drained) {
+        let drained = parse_duration(&args.webhook_drain_timeout);
+        if drained.is_some_and(|drained| grace < drained.saturating_add(DRAIN_CLOSE_GRACE)) {
             let (drain, more) = (&args.webhook_drain_timeout, DRAIN_CLOSE_GRACE.as_secs());
-            let expected =
-                format!("it must be at least --webhook-drain-timeout {drain} and {more}s longer");
+            let expected = format!("must be at least --webhook-drain-timeout {drain} plus {more}s");
             self.add(
                 "--shutdown-grace",
                 &args.shutdown_grace,
                 &expected,
-                "raise it, or lower --webhook-drain-timeout",
+                "raise --shutdown-grace, or lower --webhook-drain-timeout",
             );
         }
         Some(grace)
@@ -239,13 +236,13 @@ impl Checker {
     fn cluster<Cluster>(&mut self, cluster: Result<Cluster, String>) -> Option<Cluster> {
         match cluster {
             Ok(cluster) => Some(cluster),
-            Err(why) => {
+            Err(error) => {
                 self.0.push(SettingError {
-                    setting: "the Kubernetes cluster",
-                    found: None,
-                    expected: format!("quorate must know which API server to talk to ({why})"),
-                    hint: "run in a pod with a service account, or set KUBECONFIG to a file \
-                             that kubectl can use"
+                    setting: "kubeconfig",
+                    value: None,
+                    expected: format!("no usable cluster configuration ({error})"),
+                    hint: "run in a pod with a service account, or set KUBECONFIG to a file that \
+                           kubectl can use"
                         .to_owned(),
                 });
                 None
@@ -254,9 +251,9 @@ impl Checker {
     }
 }
 
-/// A time such as `500ms` or `1m30s`.
-fn time(text: &str) -> Option<Duration> {
-    text.parse::<SignedDuration>().ok().and_then(|it| Duration::try_from(it).ok())
+/// A duration such as `500ms` or `1m30s`.
+fn parse_duration(text: &str) -> Option<Duration> {
+    text.parse::<SignedDuration>().ok().and_then(|duration| Duration::try_from(duration).ok())
 }
 
 #[cfg(test)]

@@ -9,21 +9,21 @@ use crate::api::names;
 const SERVICE_ACCOUNT_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 const HOST_NAME: &str = "/proc/sys/kernel/hostname";
 
-/// Where the process runs, as far as it can tell.
+/// Pod and host of the process, as far as known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Environment {
-    /// The pod's name, from `POD_NAME`.
+    /// Pod name, from `POD_NAME`.
     pub(crate) pod_name: Option<String>,
-    /// The pod's namespace, from `POD_NAMESPACE` or the mounted service account.
+    /// Pod namespace, from `POD_NAMESPACE` or the mounted service account.
     pub(crate) pod_namespace: Option<String>,
-    /// The host's name.
+    /// Host name.
     pub(crate) host_name: Option<String>,
-    /// Differs from one start of the process to the next.
+    /// Random per start of the process.
     pub(crate) nonce: u32,
 }
 
 impl Environment {
-    /// Looks environment.
+    /// Reads the environment.
     pub(crate) fn read() -> Self {
         Self {
             pod_name: variable(names::POD_NAME_VARIABLE),
@@ -48,8 +48,8 @@ fn present(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// The standard library keys each hasher with randomness of the operating system, which is
-/// enough to tell two processes apart; nothing secret hangs on it.
+/// The standard library seeds each hasher with randomness of the operating system, which is enough
+/// to distinguish two processes; the value is not a secret.
 fn nonce() -> u32 {
     let [a, b, c, d, ..] = RandomState::new().build_hasher().finish().to_le_bytes();
     u32::from_le_bytes([a, b, c, d])

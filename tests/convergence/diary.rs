@@ -24,8 +24,8 @@ struct Page {
     /// Whose look it was.
     cluster: String,
     /// Whether the API server itself was asked. What watches tell is late.
-    asked: bool,
-    seen: ObservedState,
+    live: bool,
+    state: ObservedState,
     plan: Plan,
 }
 
@@ -40,16 +40,16 @@ fn diary(of: &str) -> Vec<Page> {
 /// Tells the diary, and answers with how many things happened in it; or says which page cannot be.
 fn told(pages: &[Page]) -> Result<usize, String> {
     let first = pages.first().ok_or("an empty diary")?;
-    let world = World::new(first.seen.wanted.replicas, first.seen.wanted.durable, &[0, 3]);
+    let world = World::new(first.state.desired.replicas, first.state.desired.persistent, &[0, 3]);
     let mut ways = HashSet::from([world]);
     let mut before: Option<&Page> = None;
     let mut happened = 0;
-    for (number, page) in pages.iter().enumerate().filter(|(_, page)| page.asked) {
+    for (number, page) in pages.iter().enumerate().filter(|(_, page)| page.live) {
         if let Some(before) = before {
             unbroken(&ways, before).map_err(|words| format!("page {number}: {words}"))?;
         }
-        let (next, faults) = explained(&follow(&ways, before), &page.seen)
-            .map_err(|words| format!("page {number}: {words}\n{:?}", page.seen))?;
+        let (next, faults) = explained(&follow(&ways, before), &page.state)
+            .map_err(|words| format!("page {number}: {words}\n{:?}", page.state))?;
         happened += faults;
         ways = next;
         before = Some(page);
@@ -57,15 +57,15 @@ fn told(pages: &[Page]) -> Result<usize, String> {
     let last = pages.last().ok_or("an empty diary")?;
     let ends = follow(&ways, before);
     let differs: Vec<String> =
-        ends.iter().filter_map(|it| it.differs_at_rest(&last.seen)).collect();
+        ends.iter().filter_map(|it| it.differs_at_rest(&last.state)).collect();
     if differs.len() == ends.len() { Err(format!("the end: {differs:?}")) } else { Ok(happened) }
 }
 
 /// Whether a plan is safe in at least one of the worlds that it may have been made in.
 fn unbroken(ways: &HashSet<World>, page: &Page) -> Result<(), String> {
     let after = |it: &World| {
-        let plan = it.translated(&page.plan, &page.seen)?;
-        it.clone().led_as(&page.seen).after(&plan, usize::MAX).broken
+        let plan = it.translated(&page.plan, &page.state)?;
+        it.clone().led_as(&page.state).after(&plan, usize::MAX).broken
     };
     let broken: Vec<String> = ways.iter().filter_map(after).collect();
     if broken.len() == ways.len() { Err(broken.join("; ")) } else { Ok(()) }
@@ -73,7 +73,7 @@ fn unbroken(ways: &HashSet<World>, page: &Page) -> Result<(), String> {
 
 /// Every world that a plan may have left, whether it was carried out to its end or not.
 fn follow(ways: &HashSet<World>, before: Option<&Page>) -> HashSet<World> {
-    let Some(Page { seen, plan, .. }) = before else { return edited(ways) };
+    let Some(Page { state: seen, plan, .. }) = before else { return edited(ways) };
     let mut after = HashSet::new();
     for world in edited(ways) {
         let world = world.led_as(seen);
@@ -123,7 +123,7 @@ fn by_hand(seen: &ObservedState) -> impl Iterator<Item = Fault> {
 fn the_model_can_tell_what_a_real_cluster_did() {
     for cluster in CLUSTERS {
         let pages = diary(cluster);
-        for (number, Page { seen, plan, .. }) in pages.iter().enumerate() {
+        for (number, Page { state: seen, plan, .. }) in pages.iter().enumerate() {
             assert_eq!(decide(seen), *plan, "{cluster}: page {number} is decided otherwise today");
         }
         let happened = told(&pages).unwrap_or_else(|words| panic!("{cluster}: {words}"));
@@ -135,16 +135,16 @@ fn the_model_can_tell_what_a_real_cluster_did() {
 
 /// The index of a page at rest in the middle, that the API server was asked for.
 fn a_page_with(pages: &[Page], is_it: impl Fn(&Page) -> bool) -> usize {
-    pages.iter().position(|page| page.asked && is_it(page)).unwrap()
+    pages.iter().position(|page| page.live && is_it(page)).unwrap()
 }
 
 #[test]
 fn a_diary_in_which_a_member_appears_from_nowhere_cannot_be() {
     let mut pages = diary(CLUSTERS[0]);
-    let at = a_page_with(&pages, |page| page.seen.members.len() == 3);
-    let mut stranger = pages[at].seen.members[0].clone();
+    let at = a_page_with(&pages, |page| page.state.members.len() == 3);
+    let mut stranger = pages[at].state.members[0].clone();
     stranger.name = MemberName("main-other".to_owned());
-    pages[at].seen.members.push(stranger);
+    pages[at].state.members.push(stranger);
     let words = told(&pages).unwrap_err();
     assert!(words.contains("main-other"), "{words}");
 }
@@ -154,15 +154,15 @@ fn a_diary_in_which_a_member_without_a_pod_is_well_cannot_be() {
     let mut pages = diary(CLUSTERS[0]);
     let lacks_pod = |page: &Page| {
         let is_well = |name: &MemberName| {
-            let entry = page.seen.etcd.known().and_then(|etcd| etcd.entry(name));
+            let entry = page.state.etcd.known().and_then(|etcd| etcd.entry(name));
             entry.is_some_and(|it| !it.is_healthy())
         };
-        let mut members = page.seen.members.iter();
+        let mut members = page.state.members.iter();
         members.any(|it| it.pod == Reading::Known(PodState::Missing) && is_well(&it.name))
     };
     let at = a_page_with(&pages, lacks_pod);
-    let Reading::Known(etcd) = &mut pages[at].seen.etcd else { panic!("nobody answers") };
-    etcd.list.iter_mut().for_each(|it| it.healthy = Reading::Known(true));
+    let Reading::Known(etcd) = &mut pages[at].state.etcd else { panic!("nobody answers") };
+    etcd.members.iter_mut().for_each(|it| it.healthy = Reading::Known(true));
     let words = told(&pages).unwrap_err();
     assert!(words.contains("should not be"), "{words}");
 }

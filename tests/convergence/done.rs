@@ -51,19 +51,19 @@ impl World {
             Task::RecordBootstrapMembers(names) => {
                 self.must_be_cleared_away();
                 self.used += names.len();
-                self.record.founders.clone_from(names);
-                self.record.begun = false;
-                self.record.abandoned = false;
+                self.record.members.clone_from(names);
+                self.record.started = false;
+                self.record.aborted = false;
             }
             Task::AbortBootstrap => {
-                self.record.abandoned = true;
-                if self.record.formed.is_some() {
+                self.record.aborted = true;
+                if self.record.cluster_id.is_some() {
                     self.broken = Some("a cluster that was formed is given up".to_owned());
                 }
             }
             Task::DeleteBootstrapMember(name) => self.scrap(name),
-            Task::RecordBootstrapStarted => self.record.begun = true,
-            Task::RecordClusterId(id) => self.record.formed = Some(*id),
+            Task::RecordBootstrapStarted => self.record.started = true,
+            Task::RecordClusterId(id) => self.record.cluster_id = Some(*id),
             Task::CreateBootstrapMember(name) => self.make(name, Intent::Bootstrap),
             Task::AdoptVolume(name) => {
                 self.make(name, Intent::Join);
@@ -156,7 +156,7 @@ impl World {
     }
 
     fn scrap(&mut self, name: &MemberName) {
-        if self.record.formed.is_some() || !self.record.abandoned {
+        if self.record.cluster_id.is_some() || !self.record.aborted {
             self.broken = Some(format!("{name} is scrapped, and it may have been written to"));
         }
         self.members.remove(name);

@@ -69,7 +69,7 @@ impl World {
     }
 
     pub(super) fn turns(&self) -> Vec<Turn> {
-        if !self.doors.may || self.record.formed.is_none() {
+        if !self.doors.may || self.record.cluster_id.is_none() {
             return Vec::new();
         }
         let mut turns = vec![Turn::Clients, Turn::Peers];
@@ -225,7 +225,7 @@ impl World {
 
     /// At the end of a pass it is written down what applications are told.
     pub(super) fn tell_clients(&mut self) {
-        if self.record.formed.is_none() {
+        if self.record.cluster_id.is_none() {
             return;
         }
         let before = self.told();

@@ -16,14 +16,14 @@ impl World {
     pub(crate) fn differs(&self, real: &ObservedState) -> Option<String> {
         let mut model = self.seen();
         // Pods that an older release made do not say what they were made of.
-        if model.wanted.way_back == Rollback::Available {
-            model.wanted.way_back = real.wanted.way_back;
+        if model.desired.rollback == Rollback::Available {
+            model.desired.rollback = real.desired.rollback;
         }
-        if model.wanted != real.wanted {
-            return Some(format!("wanted: {:?} instead of {:?}", real.wanted, model.wanted));
+        if model.desired != real.desired {
+            return Some(format!("wanted: {:?} instead of {:?}", real.desired, model.desired));
         }
-        if model.record != real.record {
-            return Some(format!("record: {:?} instead of {:?}", real.record, model.record));
+        if model.bootstrap != real.bootstrap {
+            return Some(format!("record: {:?} instead of {:?}", real.bootstrap, model.bootstrap));
         }
         let names = |it: &ObservedState| {
             it.members.iter().map(|it| it.name.clone()).collect::<BTreeSet<_>>()
@@ -31,9 +31,13 @@ impl World {
         if names(&model) != names(real) {
             return Some(format!("members: {:?} instead of {:?}", names(real), names(&model)));
         }
-        let orphans = |it: &ObservedState| it.orphans.iter().cloned().collect::<BTreeSet<_>>();
+        let orphans =
+            |it: &ObservedState| it.orphaned_volumes.iter().cloned().collect::<BTreeSet<_>>();
         if orphans(&model) != orphans(real) {
-            return Some(format!("orphans: {:?} instead of {:?}", real.orphans, model.orphans));
+            return Some(format!(
+                "orphans: {:?} instead of {:?}",
+                real.orphaned_volumes, model.orphaned_volumes
+            ));
         }
         let members = real.members.iter().filter_map(|it| differing(model.member(&it.name)?, it));
         members.chain(real.etcd.known().and_then(|etcd| self.answers_otherwise(etcd, real))).next()
@@ -52,7 +56,7 @@ impl World {
             }
         }
         let health = |it: &ObservedState| {
-            let list = it.etcd.known().map(|etcd| etcd.list.clone()).unwrap_or_default();
+            let list = it.etcd.known().map(|etcd| etcd.members.clone()).unwrap_or_default();
             list.into_iter().map(|it| (it.name, it.healthy)).collect::<BTreeSet<_>>()
         };
         let (expected, found) = (health(&model), health(real));
@@ -66,7 +70,7 @@ impl World {
             return Some("etcd answers, and it should not".to_owned());
         }
         let listed: BTreeSet<_> =
-            etcd.list.iter().map(|it| (it.name.clone(), it.learner)).collect();
+            etcd.members.iter().map(|it| (it.name.clone(), it.is_learner)).collect();
         let expected: BTreeSet<_> =
             self.list.iter().map(|it| (it.name.clone(), it.learner)).collect();
         if listed != expected {
@@ -74,7 +78,7 @@ impl World {
         }
         let ahead =
             |it: &&ListedMember| it.is_healthy() && !self.is_up(&it.name) && !is_going(&it.name);
-        let ahead = etcd.list.iter().find(ahead)?;
+        let ahead = etcd.members.iter().find(ahead)?;
         Some(format!("{} is well, and it should not be", ahead.name))
     }
 
@@ -126,7 +130,7 @@ impl World {
 }
 
 fn name_of(etcd: &EtcdState, id: MemberId) -> Option<MemberName> {
-    etcd.list.iter().find(|it| it.id == id).map(|it| it.name.clone())
+    etcd.members.iter().find(|it| it.id == id).map(|it| it.name.clone())
 }
 
 fn is_on_its_way_out(member: &Member) -> bool {
@@ -135,8 +139,11 @@ fn is_on_its_way_out(member: &Member) -> bool {
 
 /// Whether a pod that was made otherwise is one that has yet to start.
 fn is_starting(model: &Member, real: &Member) -> bool {
-    model.made == TemplateState::Outdated
-        && matches!(real.made, TemplateState::StaleNotRunning | TemplateState::PreviousNotRunning)
+    model.template == TemplateState::Outdated
+        && matches!(
+            real.template,
+            TemplateState::StaleNotRunning | TemplateState::PreviousNotRunning
+        )
 }
 
 fn differing(model: &Member, real: &Member) -> Option<String> {
@@ -153,10 +160,10 @@ fn differing(model: &Member, real: &Member) -> Option<String> {
     // A diary may be older than the word for who has left.
     let same = model.intent == real.intent || model.intent.is_leaving() && real.intent.is_leaving();
     let fine = same
-        && model.had_pod == real.had_pod
+        && model.started == real.started
         && (expected == pod || pod_is_late)
         && (disk == volume || volume == VolumeState::Terminating)
-        && (model.made == real.made || pod != PodState::Active || is_starting(model, real))
-        && (model.given_up || !real.given_up);
+        && (model.template == real.template || pod != PodState::Active || is_starting(model, real))
+        && (model.replacement_due || !real.replacement_due);
     (!fine).then(|| format!("{real:?} instead of {model:?}"))
 }

@@ -73,7 +73,7 @@ impl World {
             faults.push(Fault::LoseAllPods);
         }
         faults.push(if self.recipe.spoilt { Fault::Mend } else { Fault::Spoil });
-        if self.record.formed.is_some() {
+        if self.record.cluster_id.is_some() {
             faults.push(Fault::Forget);
         }
         faults.push(Fault::Change);
@@ -229,7 +229,7 @@ impl World {
 
     /// Founders become a cluster when enough of them run, once.
     fn form(&mut self) {
-        let founders = self.record.founders.clone();
+        let founders = self.record.members.clone();
         let founds = |it: &&MemberName| {
             matches!(
                 self.pods.get(*it),

@@ -62,7 +62,7 @@ impl World {
     pub(super) fn may_ask_for(&self) -> impl Iterator<Item = u8> {
         let Releases { choice, asked, .. } = self.releases;
         let runs = self.runs();
-        let choice = if self.record.formed.is_some() { choice } else { &[] };
+        let choice = if self.record.cluster_id.is_some() { choice } else { &[] };
         let turns_round = move |it: u8| it.cmp(&runs) == runs.cmp(&asked) && it != runs;
         let may = move |it: &u8| *it != asked && *it + 1 >= runs && !turns_round(*it);
         choice.iter().copied().filter(may)

@@ -97,7 +97,7 @@ fn one_member_after_the_other_rewrites_its_file_and_the_leader_is_last() {
     let free = ["a", "b", "c"].map(|it| Mishap::Free(name(it)));
     let world = befallen(&free);
     let leader = world.seen().etcd.known().and_then(|etcd| {
-        let leads = etcd.list.iter().find(|it| etcd.leads(it.id));
+        let leads = etcd.members.iter().find(|it| etcd.leads(it.id));
         leads.map(|it| it.name.clone())
     });
     let (_, done, because) = steps(&world);

@@ -65,7 +65,7 @@ impl World {
     }
 
     pub(super) fn mishaps(&self) -> Vec<Mishap> {
-        if !self.files.may || self.record.formed.is_none() {
+        if !self.files.may || self.record.cluster_id.is_none() {
             return Vec::new();
         }
         let up = || self.voters().map(|it| &it.name).filter(|it| self.is_up(it)).cloned();
@@ -138,19 +138,19 @@ impl World {
 
     pub(super) fn upkeep(&self) -> Defragmentation {
         let Files { round, until, recent, full, history, .. } = &self.files;
-        let is_rescue = round.as_ref().is_some_and(|it| it.occasion == DefragTrigger::NoSpace);
+        let is_rescue = round.as_ref().is_some_and(|it| it.trigger == DefragTrigger::NoSpace);
         // Where nobody agrees, nothing but what was written down is known.
         let answers = self.serves();
         let history = (answers && *full && *history && !is_rescue).then_some(Revision(1));
         let can_help = history.is_some() || self.voters().any(|it| self.is_worth(&it.name));
         let occasion = if *full { DefragTrigger::NoSpace } else { DefragTrigger::Threshold };
-        let last = round.as_ref().and_then(|it| it.turns.last());
+        let last = round.as_ref().and_then(|it| it.completed.last());
         Defragmentation {
             due: (answers && round.is_none() && !recent && can_help).then_some(occasion),
-            rewriting: last.filter(|_| *until).cloned(),
-            history,
-            settling: false,
-            round: round.clone(),
+            in_progress: last.filter(|_| *until).cloned(),
+            compact_to: history,
+            waiting_for_compaction: false,
+            run: round.clone(),
         }
     }
 
@@ -187,14 +187,14 @@ impl World {
 
     fn round(&self) -> DefragRun {
         let occasion = self.upkeep().due.unwrap_or(DefragTrigger::Threshold);
-        self.files.round.clone().unwrap_or(DefragRun { occasion, turns: Vec::new() })
+        self.files.round.clone().unwrap_or(DefragRun { trigger: occasion, completed: Vec::new() })
     }
 
     /// Whose turn it is, is written down first.
     fn note_turn(&mut self, name: &MemberName) {
         let mut round = self.round();
-        round.turns.push(name.clone());
-        if round.turns.iter().filter(|it| *it == name).count() > MOST_TURNS {
+        round.completed.push(name.clone());
+        if round.completed.iter().filter(|it| *it == name).count() > MOST_TURNS {
             self.broken = Some(format!("{name} has a third turn"));
         }
         self.files.round = Some(round);
@@ -223,7 +223,8 @@ impl World {
             self.broken = Some("history is given up, and there is room".to_owned());
         }
         self.files.history = false;
-        self.files.round = Some(DefragRun { occasion: DefragTrigger::NoSpace, turns: Vec::new() });
+        self.files.round =
+            Some(DefragRun { trigger: DefragTrigger::NoSpace, completed: Vec::new() });
         self.files.until = false;
     }
 

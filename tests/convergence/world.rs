@@ -150,28 +150,28 @@ impl World {
     pub(crate) fn seen(&self) -> ObservedState {
         let free = NAMES.iter().skip(self.used).take(7).map(|it| MemberName((*it).to_owned()));
         ObservedState {
-            wanted: DesiredState {
+            desired: DesiredState {
                 replicas: self.replicas,
                 paused: self.paused,
-                durable: self.durable,
-                course: self.course(),
-                way_back: self.way_back(),
-                peers: self.wanted_peers(),
-                clients_move: self.clients_move(),
+                persistent: self.durable,
+                version: self.course(),
+                rollback: self.way_back(),
+                peer_scheme: self.wanted_peers(),
+                client_tls_transition: self.clients_move(),
             },
-            record: self.record.clone(),
+            bootstrap: self.record.clone(),
             members: self.members.iter().map(|(name, it)| self.member(name, *it)).collect(),
-            orphans: self
+            orphaned_volumes: self
                 .disks
                 .keys()
                 .filter(|it| !self.members.contains_key(*it))
                 .cloned()
                 .collect(),
-            retained: Vec::new(),
-            predecessors: Vec::new(),
+            retained_volumes: Vec::new(),
+            previous_cluster_objects: Vec::new(),
             etcd: if self.answers() { Reading::Known(self.etcd()) } else { Reading::Unknown },
-            free_names: free.collect(),
-            upkeep: self.upkeep(),
+            candidate_names: free.collect(),
+            defragmentation: self.upkeep(),
         }
     }
 
@@ -202,28 +202,38 @@ impl World {
                 None => self.holds().refused,
             };
         let address = self.address(name);
-        Member { name: name.clone(), intent, had_pod, pod, volume, made, given_up, fails, address }
+        Member {
+            name: name.clone(),
+            intent,
+            started: had_pod,
+            pod,
+            volume,
+            template: made,
+            replacement_due: given_up,
+            failing: fails,
+            peer_scheme: address,
+        }
     }
 
     fn etcd(&self) -> EtcdState {
         let entry = |it: &Entry| ListedMember {
             id: MemberId(it.id),
             name: it.name.clone(),
-            learner: it.learner,
+            is_learner: it.learner,
             healthy: Reading::Known(self.is_up(&it.name)),
-            peer: it.peer,
-            worth: self.is_worth(&it.name),
-            copy: self.said_copy(&it.name),
+            peer_scheme: it.peer,
+            should_defragment: self.is_worth(&it.name),
+            data_hash: self.said_copy(&it.name),
         };
         EtcdState {
             cluster: CLUSTER,
             leader: self.leader.map(MemberId),
-            list: self.list.iter().map(entry).collect(),
-            alarmed: self.is_corrupt(),
-            space: self.space(),
+            members: self.list.iter().map(entry).collect(),
+            blocking_alarm: self.is_corrupt(),
+            quota: self.space(),
             corrupt: self.is_corrupt(),
-            log_lacks: self.log_lacks(),
-            lowering: self.lowering(),
+            raft_log_missing: self.log_lacks(),
+            downgrade: self.lowering(),
             auth: self.auth(),
         }
     }

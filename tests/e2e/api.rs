@@ -297,7 +297,9 @@ async fn every_sample_is_accepted_by_a_real_api_server() -> Result<()> {
     without_operator("api-samples", async |ctx| {
         let mut versions: BTreeMap<(String, String), IsolatedVersion> = BTreeMap::new();
         let mut samples = 0_usize;
-        for file in std::fs::read_dir("deploy/samples")? {
+        let folders = std::fs::read_dir("deploy/samples")?;
+        let files = folders.filter_map(|folder| std::fs::read_dir(folder.ok()?.path()).ok());
+        for file in files.flatten() {
             let path = file?.path();
             if path.extension().is_none_or(|extension| extension != "yaml") {
                 continue;

@@ -22,7 +22,8 @@ use super::webhook_availability::SHORT_LIFETIMES;
 const STEP_TIMEOUT: Duration = Duration::from_mins(2);
 const STRICT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/overlays/strict");
 const NAMESPACED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/overlays/namespaced");
-const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/samples/etcdcluster-v1.yaml");
+const SAMPLE: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/samples/quickstart/etcdcluster.yaml");
 
 #[tokio::test(flavor = "multi_thread")]
 async fn granted_permissions_are_exactly_the_used_ones() -> Result<()> {

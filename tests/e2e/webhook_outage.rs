@@ -19,7 +19,7 @@ use super::raw_api::create_etcd_cluster;
 const CLUSTERS_CRD: &str = "etcdclusters.etcd.appdelivery.cncf.io";
 /// No controller writes objects of this kind, which would rewrite them in the store.
 const APPS_CRD: &str = "exampleapps.example-app.appdelivery.cncf.io";
-const SAMPLE: &str = "deploy/samples/exampleapp-v1alpha1.yaml";
+const SAMPLE: &str = "deploy/samples/not-yet/exampleapp-v1alpha1.yaml";
 const NAME: &str = "appdelivery-example-app";
 const RECOVERY_TIMEOUT: Duration = Duration::from_mins(2);
 /// The namespace controller retries several times within these.

@@ -7,10 +7,10 @@ use anyhow::Result;
 use crate::app::print;
 
 const WIDTH: u64 = 30;
-/// Where nobody watches, a line for each tenth is enough.
+/// Without a terminal, one line per tenth.
 const TENTHS: u64 = 10;
 
-/// A bar under a name.
+/// A named progress bar.
 pub(super) struct ProgressBar {
     name: String,
     terminal: bool,
@@ -22,17 +22,17 @@ impl ProgressBar {
         Self { name: name.to_owned(), terminal: io::stdout().is_terminal(), last: None }
     }
 
-    /// Shows how far it is, if that is news.
-    pub(super) fn show(&mut self, done: u64, total: u64, words: &str) -> Result<()> {
+    /// Prints the progress, if it changed.
+    pub(super) fn show(&mut self, done: u64, total: u64, message: &str) -> Result<()> {
         let part = |whole: u64| done.saturating_mul(whole).checked_div(total).unwrap_or(whole);
         let steps = if self.terminal { done } else { part(TENTHS) };
-        let stage = words.split(',').next().unwrap_or_default().to_owned();
-        let news = (steps, if self.terminal { words.to_owned() } else { stage });
-        if self.last.as_ref() == Some(&news) {
+        let stage = message.split(',').next().unwrap_or_default().to_owned();
+        let progress = (steps, if self.terminal { message.to_owned() } else { stage });
+        if self.last.as_ref() == Some(&progress) {
             return Ok(());
         }
-        self.last = Some(news);
-        let line = line(&self.name, part(WIDTH), done, total, words);
+        self.last = Some(progress);
+        let line = line(&self.name, part(WIDTH), done, total, message);
         if self.terminal {
             print::stdout(&format!("\r\x1b[2K{line}"))
         } else {
@@ -40,17 +40,17 @@ impl ProgressBar {
         }
     }
 
-    /// The last line, in whole words.
-    pub(super) fn end(&self, words: &str) -> Result<()> {
+    /// Prints the last line.
+    pub(super) fn end(&self, message: &str) -> Result<()> {
         let clear = if self.terminal { "\r\x1b[2K" } else { "" };
-        print::stdout(&format!("{clear}{}\n", words.trim_end()))
+        print::stdout(&format!("{clear}{}\n", message.trim_end()))
     }
 }
 
-fn line(name: &str, filled: u64, done: u64, total: u64, words: &str) -> String {
-    let mark = |at| if at < filled { '#' } else { '.' };
-    let bar: String = (0..WIDTH).map(mark).collect();
-    format!("{name} [{bar}] {done}/{total} {words}")
+fn line(name: &str, filled: u64, done: u64, total: u64, message: &str) -> String {
+    let symbol = |at| if at < filled { '#' } else { '.' };
+    let bar: String = (0..WIDTH).map(symbol).collect();
+    format!("{name} [{bar}] {done}/{total} {message}")
 }
 
 #[cfg(test)]
@@ -58,8 +58,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bar_is_as_full_as_the_work_is_done() {
-        let line = line("things", 15, 50, 100, "half");
-        assert_eq!(line, "things [###############...............] 50/100 half");
+    fn bar_is_filled_in_proportion() {
+        let line = line("objects", 15, 50, 100, "half");
+        assert_eq!(line, "objects [###############...............] 50/100 half");
     }
 }

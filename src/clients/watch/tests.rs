@@ -1,4 +1,4 @@
-//! A watch that breaks, against a scripted API server.
+//! A failing watch against a scripted API server.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::*;
 
-/// Answers lists with a code that can be changed, and watches with 410.
+/// Responds to lists with a configurable code, and to watches with 410.
 #[derive(Clone, Default)]
 struct Server {
     code: Arc<AtomicU16>,
@@ -21,7 +21,7 @@ struct Server {
 impl Server {
     fn relisting_watch(&self) -> BoxStream<'static, Result<Event<ConfigMap>, WatchError>> {
         let server = self.clone();
-        let answer = async move |uri: Uri| {
+        let respond = async move |uri: Uri| {
             if uri.query().unwrap_or_default().contains("watch=true") {
                 return failure(410);
             }
@@ -32,7 +32,7 @@ impl Server {
                 code => failure(code),
             }
         };
-        let client = Client::new(Router::new().fallback(answer), "default");
+        let client = Client::new(Router::new().fallback(respond), "default");
         relisting_watch(Api::all(client), Config::default())
     }
 }
@@ -50,7 +50,7 @@ fn failure(code: u16) -> (StatusCode, String) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_broken_watch_begins_with_a_complete_list_again() {
+async fn failed_watch_restarts_with_a_complete_list() {
     let server = Server::default();
     server.code.store(200, Ordering::SeqCst);
     let mut events = server.relisting_watch();
@@ -64,7 +64,7 @@ async fn a_broken_watch_begins_with_a_complete_list_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_always_fails_is_asked_for_ever_more_slowly() {
+async fn failing_list_is_retried_with_growing_backoff() {
     let server = Server::default();
     for (code, class) in [
         (403, WatchErrorClass::Rejected),
@@ -74,8 +74,8 @@ async fn a_list_that_always_fails_is_asked_for_ever_more_slowly() {
         server.code.store(code, Ordering::SeqCst);
         let lists = server.lists.load(Ordering::SeqCst);
         let mut events = server.relisting_watch();
-        let begun = Instant::now();
-        while begun.elapsed() < Duration::from_mins(10) {
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_mins(10) {
             if let Some(Err(error)) = events.next().await {
                 assert_eq!(error.class(), class);
             }
@@ -86,7 +86,7 @@ async fn a_list_that_always_fails_is_asked_for_ever_more_slowly() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_is_never_answered_is_given_up() {
+async fn list_without_response_times_out() {
     let mut events = Server::default().relisting_watch();
     assert!(matches!(events.next().await, Some(Ok(Event::Init))));
     assert!(matches!(events.next().await, Some(Err(WatchError::TimedOut))));

@@ -1,6 +1,6 @@
-//! The steps about users: who is made known to etcd, and whether etcd asks who somebody is.
-//! Comes in: the password in a Secret, which is read anew each time. Goes out: nothing, or why it was not done.
-//! May touch: `clients`. Each call finds out what is there, so that whoever comes after a crash goes on.
+//! The steps of authentication: users, roles, and whether etcd authenticates.
+//!
+//! Crash safety: each call reads what exists, so the next reconciliation continues after a crash.
 
 use super::{ActError, Executor};
 use crate::api::names;
@@ -10,24 +10,24 @@ use crate::etcd_cluster::observe::auth::{APPLICATIONS, ROOT, password};
 use crate::etcd_cluster::state::MemberName;
 
 impl Executor<'_> {
-    /// Makes everybody known who must be.
+    /// Creates the users root, operator and applications with their roles.
     pub(super) async fn ensure_users(&self) -> Result<(), ActError> {
         let password = self.password().await?;
         let application = names::client_secret(self.blueprint.name);
-        self.change(async |line| {
-            ensure_root(line, &password).await?;
-            ensure_operator(line).await?;
-            ensure_application(line, &application).await
+        self.change(async |client| {
+            ensure_root(client, &password).await?;
+            ensure_operator(client).await?;
+            ensure_application(client, &application).await
         })
         .await
     }
 
-    /// Asks for users from now on. Nobody can say whether a password is right before that, so it is set once more.
+    /// Enables authentication. Before that etcd cannot check a password, so the password is set again.
     pub(super) async fn enable_auth(&self) -> Result<(), ActError> {
         let password = self.password().await?;
-        self.change(async |line| {
-            line.set_password(ROOT, &password).await?;
-            line.enable_auth().await
+        self.change(async |client| {
+            client.set_password(ROOT, &password).await?;
+            client.enable_auth().await
         })
         .await
     }
@@ -36,40 +36,40 @@ impl Executor<'_> {
         let secret = self.blueprint.spec.root_secret.clone().unwrap_or_default();
         let found = password(self.objects, self.blueprint.namespace, &secret).await;
         let not_found = || ActError::NotFound {
-            action: "read the password in",
+            action: "read the root password in Secret",
             name: MemberName(secret.clone()),
         };
         found.map_err(ActError::Secret)?.ok_or_else(not_found)
     }
 }
 
-async fn ensure_root(line: &MemberClient, password: &Password) -> Result<(), EtcdError> {
-    line.add_role(ROOT).await?;
-    line.add_user(ROOT, Some(password)).await?;
-    line.set_password(ROOT, password).await?;
-    grant_root(line, ROOT).await
+async fn ensure_root(client: &MemberClient, password: &Password) -> Result<(), EtcdError> {
+    client.add_role(ROOT).await?;
+    client.add_user(ROOT, Some(password)).await?;
+    client.set_password(ROOT, password).await?;
+    grant_root(client, ROOT).await
 }
 
-/// etcd knows the operator by the name in its certificate. Only root may change who the members are.
-async fn ensure_operator(line: &MemberClient) -> Result<(), EtcdError> {
-    line.add_user(names::OPERATOR, None).await?;
-    grant_root(line, names::OPERATOR).await
+/// etcd identifies the operator by the common name of its certificate. Only root may change members.
+async fn ensure_operator(client: &MemberClient) -> Result<(), EtcdError> {
+    client.add_user(names::OPERATOR, None).await?;
+    grant_root(client, names::OPERATOR).await
 }
 
-async fn grant_root(line: &MemberClient, user: &str) -> Result<(), EtcdError> {
-    let roles = line.user_roles(user).await?.unwrap_or_default();
-    if roles.iter().any(|it| it == ROOT) { Ok(()) } else { line.grant_role(user, ROOT).await }
+async fn grant_root(client: &MemberClient, user: &str) -> Result<(), EtcdError> {
+    let roles = client.user_roles(user).await?.unwrap_or_default();
+    if roles.iter().any(|role| role == ROOT) { Ok(()) } else { client.grant_role(user, ROOT).await }
 }
 
-/// What the applications may do is for others to say, as soon as there is anything: what is there is left alone.
-async fn ensure_application(line: &MemberClient, user: &str) -> Result<(), EtcdError> {
-    if line.user_roles(user).await?.is_some_and(|it| !it.is_empty()) {
+/// A user of the applications that has a role is not changed: administrators may restrict it.
+async fn ensure_application(client: &MemberClient, user: &str) -> Result<(), EtcdError> {
+    if client.user_roles(user).await?.is_some_and(|roles| !roles.is_empty()) {
         return Ok(());
     }
-    line.add_role(APPLICATIONS).await?;
-    if line.has_full_access(APPLICATIONS).await? != Some(true) {
-        line.grant_full_access(APPLICATIONS).await?;
+    client.add_role(APPLICATIONS).await?;
+    if client.has_full_access(APPLICATIONS).await? != Some(true) {
+        client.grant_full_access(APPLICATIONS).await?;
     }
-    line.add_user(user, None).await?;
-    line.grant_role(user, APPLICATIONS).await
+    client.add_user(user, None).await?;
+    client.grant_role(user, APPLICATIONS).await
 }

@@ -1,5 +1,4 @@
-//! The chores: safe at any time, in any order, and again.
-//! Comes in: a chore. Goes out: nothing, or why it was not done. May touch: `clients`.
+//! The tasks: idempotent, and safe in any order.
 
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kube::ResourceExt;
@@ -24,9 +23,9 @@ impl Executor<'_> {
     pub(super) async fn task(&mut self, task: &Task) -> Result<(), ActError> {
         match task {
             Task::RecordBootstrapMembers(names) => {
-                let members: Vec<&str> = names.iter().map(|it| it.0.as_str()).collect();
-                let founding = json!({ "members": members, "started": false, "aborted": false });
-                self.record(json!({ "bootstrap": founding })).await
+                let members: Vec<&str> = names.iter().map(|name| name.0.as_str()).collect();
+                let bootstrap = json!({ "members": members, "started": false, "aborted": false });
+                self.record(json!({ "bootstrap": bootstrap })).await
             }
             Task::RecordBootstrapStarted => self.record_bootstrap("started").await,
             Task::AbortBootstrap => self.record_bootstrap("aborted").await,
@@ -47,22 +46,22 @@ impl Executor<'_> {
         }
     }
 
-    /// Writes something down that is never decided twice, into exactly the object that was looked at.
+    /// Records a decision that is never made twice, in exactly the object that was observed.
     pub(super) async fn record(&mut self, change: Value) -> Result<(), ActError> {
         let body = report::with_recorded_fields(&self.observed.cluster, &change);
         let (name, namespace) = (self.blueprint.name, self.blueprint.namespace);
-        let written = self.objects.apply_status::<EtcdCluster>(namespace, name, &body).await;
-        self.observed.cluster = written.map_err(ActError::Object)?;
+        let updated = self.objects.apply_status::<EtcdCluster>(namespace, name, &body).await;
+        self.observed.cluster = updated.map_err(ActError::Object)?;
         Ok(())
     }
 
-    async fn record_bootstrap(&mut self, what: &str) -> Result<(), ActError> {
+    async fn record_bootstrap(&mut self, field: &str) -> Result<(), ActError> {
         let status = self.observed.cluster.status.clone().unwrap_or_default();
-        let mut founding = json!(status.bootstrap);
-        if let Value::Object(founding) = &mut founding {
-            founding.insert(what.to_owned(), json!(true));
+        let mut bootstrap = json!(status.bootstrap);
+        if let Value::Object(bootstrap) = &mut bootstrap {
+            bootstrap.insert(field.to_owned(), json!(true));
         }
-        self.record(json!({ "bootstrap": founding })).await
+        self.record(json!({ "bootstrap": bootstrap })).await
     }
 
     pub(super) async fn create_member(
@@ -76,22 +75,21 @@ impl Executor<'_> {
         )
     }
 
-    /// Changes what is written down about a member, if it is still as it was looked at.
+    /// Patches the spec of an EtcdMember, if it is unchanged since it was observed.
     pub(super) async fn change_member(
         &self,
         name: &MemberName,
         spec: &Value,
     ) -> Result<(), ActError> {
-        let not_found =
-            || ActError::NotFound { action: "write down something about", name: name.clone() };
+        let not_found = || ActError::NotFound { action: "update member", name: name.clone() };
         let member = self.observed.member(name).ok_or_else(not_found)?;
         let patch = json!({
             "metadata": { "uid": member.uid(), "resourceVersion": member.resource_version() },
             "spec": spec,
         });
-        let done =
+        let patched =
             self.objects.merge::<EtcdMember>(self.blueprint.namespace, &name.0, &patch).await;
-        done.map(drop).map_err(ActError::Object)
+        patched.map(drop).map_err(ActError::Object)
     }
 
     async fn create_pod(
@@ -100,7 +98,7 @@ impl Executor<'_> {
         start_mode: StartMode,
         template: PodTemplate,
     ) -> Result<(), ActError> {
-        let not_found = || ActError::NotFound { action: "make the pod of", name: name.clone() };
+        let not_found = || ActError::NotFound { action: "create the pod of", name: name.clone() };
         let member = self.observed.member(name).ok_or_else(not_found)?;
         let (blueprint, source) = match template {
             PodTemplate::Desired => {
@@ -112,19 +110,20 @@ impl Executor<'_> {
                 (Blueprint { spec, ..*self.blueprint }, Some(template.clone()))
             }
         };
-        // Only a first pod brings its volume along. Who comes back to one that is gone must not find another.
-        let brings_volume = match start_mode {
+        // Only the first pod of a member creates its PVC. A member whose PVC is lost must not rejoin with
+        // an empty one.
+        let creates_pvc = match start_mode {
             StartMode::Bootstrap | StartMode::Join => true,
             StartMode::Rejoin => false,
         };
-        if let Some(volume) = blueprint.pvc(name).filter(|_| brings_volume) {
-            ignore_already_exists(self.objects.create(&volume).await)?;
+        if let Some(pvc) = blueprint.pvc(name).filter(|_| creates_pvc) {
+            ignore_already_exists(self.objects.create(&pvc).await)?;
         }
         let peers = self.peers(start_mode);
-        let made = blueprint.pod(name, start_mode, &peers, &uid(member));
-        let mut pod = made.map_err(ActError::Unsupported)?;
-        if let Some(recipe) = template_hash(&blueprint, name) {
-            pod.annotations_mut().insert(names::POD_TEMPLATE_HASH_ANNOTATION.to_owned(), recipe);
+        let pod = blueprint.pod(name, start_mode, &peers, &uid(member));
+        let mut pod = pod.map_err(ActError::Unsupported)?;
+        if let Some(hash) = template_hash(&blueprint, name) {
+            pod.annotations_mut().insert(names::POD_TEMPLATE_HASH_ANNOTATION.to_owned(), hash);
         }
         if let Some(trust) = self.trust {
             pod.annotations_mut()
@@ -134,49 +133,52 @@ impl Executor<'_> {
             pod.annotations_mut().insert(names::POD_TEMPLATE_ANNOTATION.to_owned(), source);
         }
         let listed = self.state.etcd.known().and_then(|etcd| etcd.entry(name));
-        if listed.is_some_and(|it| !it.learner) {
+        if listed.is_some_and(|member| !member.is_learner) {
             pod.labels_mut().insert(names::ROLE_LABEL.to_owned(), names::VOTER.to_owned());
         }
         match self.objects.create(&pod).await {
             Err(error) if error.is_denied() => Err(ActError::PodRejected(error)),
-            made => ignore_already_exists(made),
+            result => ignore_already_exists(result),
         }
     }
 
-    /// Whom a pod is told of: the founders, or everybody that etcd lists.
+    /// The initial cluster of a pod: the initial members, or all members that etcd lists.
     fn peers(&self, start_mode: StartMode) -> Vec<Peer> {
         let peer = |name: &MemberName| (name.clone(), self.blueprint.peer_url(name));
         match (start_mode, self.state.etcd.known()) {
             (StartMode::Bootstrap, _) | (StartMode::Join | StartMode::Rejoin, None) => {
-                self.state.record.founders.iter().map(peer).collect()
+                self.state.bootstrap.members.iter().map(peer).collect()
             }
             (StartMode::Join | StartMode::Rejoin, Some(etcd)) => {
-                // As etcd lists them: who joins must say the same.
-                let listed = |it: &ListedMember| {
-                    (it.name.clone(), self.blueprint.peer_url_with(it.peer, &it.name))
+                // With the peer URLs of the member list: etcd refuses to join with others.
+                let listed = |member: &ListedMember| {
+                    let url = self.blueprint.peer_url_with(member.peer_scheme, &member.name);
+                    (member.name.clone(), url)
                 };
-                etcd.list.iter().map(listed).collect()
+                etcd.members.iter().map(listed).collect()
             }
         }
     }
 
-    /// Takes the gate away from exactly the pod that was looked at.
+    /// Removes the scheduling gate from exactly the pod that was observed.
     async fn remove_scheduling_gate(&self, name: &MemberName) -> Result<(), ActError> {
-        let not_found = || ActError::NotFound { action: "let go the pod of", name: name.clone() };
+        let not_found = || ActError::NotFound {
+            action: "remove the scheduling gate of pod",
+            name: name.clone(),
+        };
         let pod = self.observed.pod(name).ok_or_else(not_found)?;
         let patch = json!({
             "metadata": { "uid": pod.uid(), "resourceVersion": pod.resource_version() },
             "spec": { "schedulingGates": [] },
         });
-        let done = self.objects.merge::<Pod>(self.blueprint.namespace, &name.0, &patch).await;
-        done.map(drop).map_err(ActError::Object)
+        let patched = self.objects.merge::<Pod>(self.blueprint.namespace, &name.0, &patch).await;
+        patched.map(drop).map_err(ActError::Object)
     }
 
-    /// Says on a pod that its member votes.
+    /// Labels the pod of a voter, for the PodDisruptionBudget.
     pub(super) async fn label_voter(&self, name: &MemberName) -> Result<(), ObjectError> {
         let patch = json!({ "metadata": { "labels": { names::ROLE_LABEL: names::VOTER } } });
-        let done = self.objects.merge::<Pod>(self.blueprint.namespace, &name.0, &patch).await;
-        match done {
+        match self.objects.merge::<Pod>(self.blueprint.namespace, &name.0, &patch).await {
             Ok(_) => Ok(()),
             Err(error) if error.class() == ErrorClass::NotFound => Ok(()),
             Err(error) => Err(error),
@@ -187,27 +189,28 @@ impl Executor<'_> {
         self.delete(self.observed.pod(name)).await
     }
 
-    /// Deletes what is left of a member: the volume first, because nobody would look for it without its
-    /// EtcdMember; the pod and the Secret go with that.
+    /// Deletes the pod, the PVC and the EtcdMember of a member, in this order: a PVC without an EtcdMember
+    /// would be adopted. The Secret is deleted with the EtcdMember.
     pub(super) async fn delete_member_objects(&self, name: &MemberName) -> Result<(), ActError> {
         self.delete(self.observed.pod(name)).await?;
-        let claim: Option<&PersistentVolumeClaim> =
-            self.observed.claim(name).filter(|it| self.observed.is_ours(it));
-        self.delete(claim).await?;
+        let pvc: Option<&PersistentVolumeClaim> =
+            self.observed.pvc(name).filter(|pvc| self.observed.is_ours(pvc));
+        self.delete(pvc).await?;
         self.delete(self.observed.member(name)).await
     }
 
     async fn delete<K: NamespacedResource>(&self, object: Option<&K>) -> Result<(), ActError> {
-        let Some(object) = object.filter(|it| it.meta().deletion_timestamp.is_none()) else {
+        let Some(object) = object.filter(|object| object.meta().deletion_timestamp.is_none())
+        else {
             return Ok(());
         };
         self.objects.delete(object).await.map_err(ActError::Object)
     }
 }
 
-/// What is there already was made by a pass before this one, whose end nobody saw.
-fn ignore_already_exists<K>(made: Result<K, ObjectError>) -> Result<(), ActError> {
-    match made {
+/// An object that exists was created by an earlier reconciliation whose response was lost.
+fn ignore_already_exists<K>(result: Result<K, ObjectError>) -> Result<(), ActError> {
+    match result {
         Ok(_) => Ok(()),
         Err(error) if error.is_already_exists() => Ok(()),
         Err(error) => Err(ActError::Object(error)),

@@ -15,8 +15,8 @@ use crate::etcd_cluster::state::{
 type Decision = (Vec<Task>, Reason);
 
 pub(super) fn plan(state: &ObservedState) -> Plan {
-    let founders = &state.record.founders;
-    let (tasks, reason) = if state.record.abandoned {
+    let founders = &state.bootstrap.members;
+    let (tasks, reason) = if state.bootstrap.aborted {
         aborted(state)
     } else if !founders.is_empty() {
         in_progress(state, founders)
@@ -31,14 +31,14 @@ pub(super) fn plan(state: &ObservedState) -> Plan {
 /// Nothing was ever begun.
 fn not_started(state: &ObservedState) -> Decision {
     // Volumes that were made for this very cluster: there were members, and everything about them is lost.
-    if !state.orphans.is_empty() {
-        let adopted = state.orphans.iter().cloned().map(Task::AdoptVolume);
+    if !state.orphaned_volumes.is_empty() {
+        let adopted = state.orphaned_volumes.iter().cloned().map(Task::AdoptVolume);
         return (adopted.collect(), Reason::QuorumLost);
     }
-    if !state.predecessors.is_empty() {
+    if !state.previous_cluster_objects.is_empty() {
         return (Vec::new(), Reason::PreviousClusterTerminating);
     }
-    if !state.retained.is_empty() {
+    if !state.retained_volumes.is_empty() {
         return (Vec::new(), Reason::RetainedVolumesExist);
     }
     match initial_names(state) {
@@ -48,7 +48,7 @@ fn not_started(state: &ObservedState) -> Decision {
 }
 
 fn initial_names(state: &ObservedState) -> Vec<MemberName> {
-    state.free_names.iter().take(state.wanted.replicas).cloned().collect()
+    state.candidate_names.iter().take(state.desired.replicas).cloned().collect()
 }
 
 /// There are members, and what was written down about them is lost, as after a restore of the
@@ -57,7 +57,7 @@ fn record_lost(state: &ObservedState) -> Decision {
     if let Reading::Known(etcd) = &state.etcd {
         return (vec![Task::RecordClusterId(etcd.cluster)], Reason::Bootstrapping);
     }
-    if state.wanted.replicas == 0 {
+    if state.desired.replicas == 0 {
         return (pods::hibernate(state), Reason::Hibernated);
     }
     let mut tasks = pods::tasks(state);
@@ -80,7 +80,7 @@ fn record_lost(state: &ObservedState) -> Decision {
 fn aborted(state: &ObservedState) -> Decision {
     let members = state.members.iter().map(|it| &it.name);
     let left: Vec<_> =
-        members.chain(&state.orphans).cloned().map(Task::DeleteBootstrapMember).collect();
+        members.chain(&state.orphaned_volumes).cloned().map(Task::DeleteBootstrapMember).collect();
     if left.is_empty() {
         return (vec![Task::RecordBootstrapMembers(initial_names(state))], Reason::CreatingMembers);
     }
@@ -95,7 +95,7 @@ fn in_progress(state: &ObservedState, founders: &[MemberName]) -> Decision {
     let missing = founders.iter().filter(|name| state.member(name).is_none()).cloned();
     // Somebody deleted its EtcdMember. Whether it ever was anybody is not known, so it founds no more.
     let make: fn(_) -> Task =
-        if state.record.begun { Task::AdoptVolume } else { Task::CreateBootstrapMember };
+        if state.bootstrap.started { Task::AdoptVolume } else { Task::CreateBootstrapMember };
     let missing: Vec<Task> = missing.map(make).collect();
     if !missing.is_empty() {
         return (missing, Reason::CreatingMembers);
@@ -104,7 +104,9 @@ fn in_progress(state: &ObservedState, founders: &[MemberName]) -> Decision {
         return (vec![Task::AbortBootstrap], Reason::BootstrapFailed);
     }
     let mut tasks = pods::tasks(state);
-    if !state.record.begun && tasks.iter().any(|it| matches!(it, Task::RemoveSchedulingGate(_))) {
+    if !state.bootstrap.started
+        && tasks.iter().any(|it| matches!(it, Task::RemoveSchedulingGate(_)))
+    {
         tasks.retain(|it| !matches!(it, Task::RemoveSchedulingGate(_)));
         tasks.push(Task::RecordBootstrapStarted);
     }
@@ -116,13 +118,14 @@ fn in_progress(state: &ObservedState, founders: &[MemberName]) -> Decision {
 fn cannot_form_quorum(state: &ObservedState, founders: &[MemberName]) -> bool {
     let member = |name| state.member(name);
     // A pod that is on its way out for so long is on a node that is lost.
-    let is_stuck = |it: &Member| it.given_up && it.pod == Reading::Known(PodState::Terminating);
-    let is_lost = |it: &&Member| it.has_lost_data(&state.wanted) || is_stuck(it);
+    let is_stuck =
+        |it: &Member| it.replacement_due && it.pod == Reading::Known(PodState::Terminating);
+    let is_lost = |it: &&Member| it.has_lost_data(&state.desired) || is_stuck(it);
     let lost = founders.iter().filter_map(member).filter(is_lost).count();
     let left = founders.len().saturating_sub(lost);
     // Its volume was never made, or was deleted before it was used.
     let lacks_volume = |it: &Member| {
-        state.wanted.durable
+        state.desired.persistent
             && it.volume == Reading::Known(VolumeState::Missing)
             && matches!(it.pod, Reading::Known(PodState::Gated | PodState::Active))
     };

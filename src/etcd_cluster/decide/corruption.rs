@@ -24,11 +24,11 @@ pub(super) fn rule(state: &ObservedState, etcd: &EtcdState) -> Decision {
     if let Some(decision) = leaving(state, etcd, majority) {
         return Some(decision);
     }
-    let differs = |it: &&ListedMember| it.copy.is_some_and(|it| it != majority);
-    if let Some(corrupt) = etcd.list.iter().find(differs) {
+    let differs = |it: &&ListedMember| it.data_hash.is_some_and(|it| it != majority);
+    if let Some(corrupt) = etcd.members.iter().find(differs) {
         return Some(replace_corrupt(state, etcd, corrupt));
     }
-    if etcd.voters().all(|it| it.copy == Some(majority)) {
+    if etcd.voters().all(|it| it.data_hash == Some(majority)) {
         return Some((Step::DisarmAlarm(Alarm::Corrupt), Reason::CorruptMember));
     }
     // Somebody could not be asked. If it is lost, the others have the same, and it is replaced as at any other time.
@@ -37,7 +37,7 @@ pub(super) fn rule(state: &ObservedState, etcd: &EtcdState) -> Decision {
     // Or it does not start with what is wanted of it.
     let failing = || rollout::rollback(state, etcd);
     // One that is well and yet cannot be compared may never be.
-    let is_incomparable = |it: &ListedMember| it.copy.is_none() && it.is_healthy();
+    let is_incomparable = |it: &ListedMember| it.data_hash.is_none() && it.is_healthy();
     let reason = if etcd.voters().any(is_incomparable) {
         Reason::CorruptionUnresolved
     } else {
@@ -48,18 +48,18 @@ pub(super) fn rule(state: &ObservedState, etcd: &EtcdState) -> Decision {
 
 /// The data that as many voters have as must agree.
 pub(super) fn majority_hash(etcd: &EtcdState) -> Option<u64> {
-    let hashes = || etcd.voters().filter_map(|it| it.copy);
+    let hashes = || etcd.voters().filter_map(|it| it.data_hash);
     let needed = quorum(etcd.voters().count());
     hashes().find(|copy| hashes().filter(|it| it == copy).count() >= needed)
 }
 
 /// Whether so many may have the same that must agree, once those are back who do not answer now.
 fn majority_possible(state: &ObservedState, etcd: &EtcdState) -> bool {
-    let hashes = || etcd.voters().filter_map(|it| it.copy);
+    let hashes = || etcd.voters().filter_map(|it| it.data_hash);
     let same = |copy: u64| hashes().filter(|it| *it == copy).count();
     let may_return = |it: &&ListedMember| {
-        let is_replacement_due = state.member(&it.name).is_none_or(|it| it.given_up);
-        it.copy.is_none() && !it.is_healthy() && !is_replacement_due
+        let is_replacement_due = state.member(&it.name).is_none_or(|it| it.replacement_due);
+        it.data_hash.is_none() && !it.is_healthy() && !is_replacement_due
     };
     let away = etcd.voters().filter(may_return).count();
     let most = hashes().map(same).max().unwrap_or(0);
@@ -69,7 +69,7 @@ fn majority_possible(state: &ObservedState, etcd: &EtcdState) -> bool {
 /// Whoever goes and has other data goes on its way. One that has the right data is needed to tell what is right.
 fn leaving(state: &ObservedState, etcd: &EtcdState, majority: u64) -> Decision {
     let may_leave =
-        |it: &&Member| etcd.entry(&it.name).is_none_or(|entry| entry.copy != Some(majority));
+        |it: &&Member| etcd.entry(&it.name).is_none_or(|entry| entry.data_hash != Some(majority));
     let leaving = state.members.iter().filter(|it| it.intent == Intent::Leave).filter(may_leave);
     let mut decisions = leaving.filter_map(|it| removal::next(etcd, it));
     decisions.next().map(|(step, _)| (step, Reason::CorruptMember))
@@ -84,7 +84,7 @@ fn replace_corrupt(
         return (Step::Wait, Reason::CorruptionUnresolved);
     }
     // Without those who are well the others could not agree: they have to come back first.
-    let can_go = corrupt.learner || etcd.survives_losing(corrupt.id);
+    let can_go = corrupt.is_learner || etcd.survives_losing(corrupt.id);
     let step = if can_go { Step::MarkForRemoval(corrupt.name.clone()) } else { Step::Wait };
     (step, Reason::CorruptMember)
 }

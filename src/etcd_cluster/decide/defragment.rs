@@ -20,8 +20,8 @@ const SMALL_CLUSTER: usize = 2;
 
 /// One that rewrites its file is waited for, before anybody else is disturbed.
 pub(super) fn in_progress(state: &ObservedState, etcd: &EtcdState) -> Decision {
-    let entry = etcd.entry(state.upkeep.rewriting.as_ref()?)?;
-    let reason = match etcd.space {
+    let entry = etcd.entry(state.defragmentation.in_progress.as_ref()?)?;
+    let reason = match etcd.quota {
         Quota::Ok => Reason::Defragmenting,
         Quota::Exceeded | Quota::Recovered => Reason::NoSpace,
     };
@@ -30,31 +30,32 @@ pub(super) fn in_progress(state: &ObservedState, etcd: &EtcdState) -> Decision {
 
 /// One of two, or the only one, rewrites its file: nobody is answered meanwhile, and that is no loss.
 pub(super) fn unavailable_alone(state: &ObservedState) -> Decision {
-    let Defragmentation { rewriting: Some(_), round: Some(round), .. } = &state.upkeep else {
+    let Defragmentation { in_progress: Some(_), run: Some(round), .. } = &state.defragmentation
+    else {
         return None;
     };
-    let reason = match round.occasion {
+    let reason = match round.trigger {
         DefragTrigger::Schedule | DefragTrigger::Threshold => Reason::Defragmenting,
         DefragTrigger::NoSpace => Reason::NoSpace,
     };
-    let runs = |it: &Member| it.pod == Reading::Known(PodState::Active) && !it.fails;
+    let runs = |it: &Member| it.pod == Reading::Known(PodState::Active) && !it.failing;
     let is_unavailable = state.remaining().count() <= SMALL_CLUSTER && state.remaining().all(runs);
     is_unavailable.then_some((Step::Wait, reason))
 }
 
 /// A file has reached its quota, and nobody can write. If room can be made it is; then the alarm is ended, and not before.
 pub(super) fn reclaim_space(state: &ObservedState, etcd: &EtcdState) -> Decision {
-    if etcd.space == Quota::Ok || !may_disrupt(etcd) {
+    if etcd.quota == Quota::Ok || !may_disrupt(etcd) {
         return None;
     }
-    if etcd.space == Quota::Recovered {
+    if etcd.quota == Quota::Recovered {
         return Some((Step::DisarmAlarm(Alarm::NoSpace), Reason::NoSpace));
     }
-    if let Some(step) = next(&state.upkeep, etcd) {
+    if let Some(step) = next(&state.defragmentation, etcd) {
         return Some((step, Reason::NoSpace));
     }
     // A larger quota may be what members should be made anew for.
-    if state.remaining().any(Member::is_outdated) && !etcd.alarmed {
+    if state.remaining().any(Member::is_outdated) && !etcd.blocking_alarm {
         return None;
     }
     Some((Step::Wait, Reason::NoSpaceUnresolved))
@@ -62,14 +63,15 @@ pub(super) fn reclaim_space(state: &ObservedState, etcd: &EtcdState) -> Decision
 
 /// Nothing else is to be done.
 pub(super) fn rule(state: &ObservedState, etcd: &EtcdState) -> Decision {
-    let is_there = match state.wanted.course {
+    let is_there = match state.desired.version {
         VersionProgress::AtTarget | VersionProgress::NoPath => true,
         VersionProgress::MoreSteps | VersionProgress::Downgrading => false,
     };
-    if !is_there || etcd.alarmed || state.wanted.clients_move || !may_disrupt(etcd) {
+    if !is_there || etcd.blocking_alarm || state.desired.client_tls_transition || !may_disrupt(etcd)
+    {
         return None;
     }
-    next(&state.upkeep, etcd).map(|step| (step, Reason::Defragmenting))
+    next(&state.defragmentation, etcd).map(|step| (step, Reason::Defragmenting))
 }
 
 fn may_disrupt(etcd: &EtcdState) -> bool {
@@ -78,9 +80,15 @@ fn may_disrupt(etcd: &EtcdState) -> bool {
 
 /// The next step of a round that goes on, or should begin.
 fn next(upkeep: &Defragmentation, etcd: &EtcdState) -> Option<Step> {
-    let Defragmentation { round, due, rewriting: _, history, settling } = upkeep;
+    let Defragmentation {
+        run: round,
+        due,
+        in_progress: _,
+        compact_to: history,
+        waiting_for_compaction: settling,
+    } = upkeep;
     let turns: &[MemberName] = match (round, due) {
-        (Some(round), _) => &round.turns,
+        (Some(round), _) => &round.completed,
         (None, Some(_)) => &[],
         (None, None) => return None,
     };
@@ -88,7 +96,8 @@ fn next(upkeep: &Defragmentation, etcd: &EtcdState) -> Option<Step> {
         return Some(Step::Compact(*revision));
     }
     let runs_of = |of: &MemberName| turns.iter().filter(|it| *it == of).count();
-    let is_due = |it: &&ListedMember| it.worth && runs_of(&it.name) < MAX_RUNS_PER_MEMBER;
+    let is_due =
+        |it: &&ListedMember| it.should_defragment && runs_of(&it.name) < MAX_RUNS_PER_MEMBER;
     let waiting = || etcd.voters().filter(is_due);
     if let Some(follower) = waiting().find(|it| !etcd.leads(it.id)) {
         return Some(Step::Defragment(follower.name.clone()));

@@ -38,9 +38,9 @@ fn healing(state: &ObservedState, etcd: &EtcdState, member: &Member) -> Healing 
     let is_recreated = pods::is_inactive_and_stale(state, member)
         && member.pod == Reading::Known(PodState::Active);
     let is_own_failure = !rollout::caused_by_update(state, Some(etcd), member);
-    let is_replacement_due = member.given_up && !is_recreated && is_own_failure;
-    let is_lost = is_replacement_due || member.has_lost_data(&state.wanted);
-    if entry.learner || !is_lost || entry.healthy != Reading::Known(false) {
+    let is_replacement_due = member.replacement_due && !is_recreated && is_own_failure;
+    let is_lost = is_replacement_due || member.has_lost_data(&state.desired);
+    if entry.is_learner || !is_lost || entry.healthy != Reading::Known(false) {
         return Healing::Keep;
     }
     if etcd.survives_losing(entry.id) { Healing::Replace } else { Healing::Blocked }

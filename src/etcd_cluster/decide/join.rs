@@ -16,20 +16,20 @@ fn next(state: &ObservedState, etcd: &EtcdState, member: &Member) -> Decision {
     let retire = || Some((Step::MarkForRemoval(member.name.clone()), Reason::LearnerFailed));
     let Some(entry) = etcd.entry(&member.name) else {
         // etcd knew it, and does not any more. It cannot come back under this name.
-        if member.had_pod {
+        if member.started {
             return retire();
         }
         // A dead voter must go first: etcd takes nobody while one is missing.
         let can_add = etcd.learners().next().is_none() && etcd.all_voters_healthy();
         return can_add.then(|| (Step::AddLearner(member.name.clone()), Reason::AddingMember));
     };
-    if !entry.learner {
+    if !entry.is_learner {
         return None;
     }
     if entry.is_healthy() {
         return Some((Step::PromoteLearner(entry.id), Reason::AddingMember));
     }
-    if member.given_up || member.is_stale() || member.has_lost_data(&state.wanted) {
+    if member.replacement_due || member.is_stale() || member.has_lost_data(&state.desired) {
         return retire();
     }
     None

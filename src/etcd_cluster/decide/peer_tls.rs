@@ -13,19 +13,21 @@ use crate::etcd_cluster::state::{
 /// One whose new address was written down, and that etcd lists under the old one: the others must find its next pod, which listens
 /// as it was written down, even if something else is wanted by now. Whoever must call it so has a certificate.
 pub(super) fn in_progress(state: &ObservedState, etcd: &EtcdState) -> Decision {
-    let (pending, _) = voters(state, etcd).find(|(it, entry)| it.address != entry.peer)?;
-    Some((Step::UpdatePeerUrl(pending.name.clone(), pending.address), Reason::TlsTransition))
+    let (pending, _) =
+        voters(state, etcd).find(|(it, entry)| it.peer_scheme != entry.peer_scheme)?;
+    Some((Step::UpdatePeerUrl(pending.name.clone(), pending.peer_scheme), Reason::TlsTransition))
 }
 
 pub(super) fn rule(state: &ObservedState, etcd: &EtcdState) -> Decision {
-    let others = || voters(state, etcd).filter(|(it, _)| it.address != state.wanted.peers);
+    let others =
+        || voters(state, etcd).filter(|(it, _)| it.peer_scheme != state.desired.peer_scheme);
     let follower = others().find(|(_, entry)| !etcd.leads(entry.id));
     let (next, _) = follower.or_else(|| others().next())?;
     let runs = |it: &Member| {
-        it.made == TemplateState::UpToDate && it.pod == Reading::Known(PodState::Active)
+        it.template == TemplateState::UpToDate && it.pod == Reading::Known(PodState::Active)
     };
     let can_proceed = etcd.all_voters_healthy() && state.remaining().all(runs);
-    let update = || Step::UpdatePeerUrl(next.name.clone(), state.wanted.peers);
+    let update = || Step::UpdatePeerUrl(next.name.clone(), state.desired.peer_scheme);
     Some((if can_proceed { update() } else { Step::Wait }, Reason::TlsTransition))
 }
 
@@ -34,6 +36,6 @@ fn voters<'a>(
     state: &'a ObservedState,
     etcd: &'a EtcdState,
 ) -> impl Iterator<Item = (&'a Member, &'a ListedMember)> {
-    let voter = |name| etcd.entry(name).filter(|it| !it.learner);
+    let voter = |name| etcd.entry(name).filter(|it| !it.is_learner);
     state.remaining().filter_map(move |it| Some((it, voter(&it.name)?)))
 }

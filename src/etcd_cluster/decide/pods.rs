@@ -13,7 +13,7 @@ use crate::etcd_cluster::state::{
 };
 
 pub(super) fn tasks(state: &ObservedState) -> Vec<Task> {
-    let adopted = state.orphans.iter().filter(|name| is_listed(state, name)).cloned();
+    let adopted = state.orphaned_volumes.iter().filter(|name| is_listed(state, name)).cloned();
     let pods = state.members.iter().filter_map(|member| task(state, member));
     adopted.map(Task::AdoptVolume).chain(pods).collect()
 }
@@ -47,7 +47,7 @@ fn task(state: &ObservedState, member: &Member) -> Option<Task> {
             })
         }
         Reading::Known(PodState::Gated) if member.intent.is_leaving() => None,
-        Reading::Known(PodState::Gated) if member.had_pod => {
+        Reading::Known(PodState::Gated) if member.started => {
             Some(Task::RemoveSchedulingGate(name()))
         }
         Reading::Known(PodState::Gated) => Some(Task::MarkStarted(name())),
@@ -70,7 +70,7 @@ pub(super) fn pod_template(state: &ObservedState, member: &Member) -> PodTemplat
     let counts = |it: &&Member| it.name != member.name && is_listed(state, &it.name);
     let others = || state.members.iter().filter(counts);
     let is_confirmed = || others().any(|it| confirms_update(state.etcd.known(), it));
-    let is_known = state.wanted.way_back == Rollback::Available;
+    let is_known = state.desired.rollback == Rollback::Available;
     if is_known && others().any(|it| is_canary_before(state, it, member)) && !is_confirmed() {
         PodTemplate::Previous
     } else {
@@ -86,29 +86,30 @@ fn is_canary_before(state: &ObservedState, one: &Member, other: &Member) -> bool
     let is_next = first.is_some_and(|it| it.name == one.name);
     let has_started = one.pod == Reading::Known(PodState::Active);
     let is_cleared =
-        || has_started && one.made == TemplateState::StaleNotRunning && is_voter(state, one);
+        || has_started && one.template == TemplateState::StaleNotRunning && is_voter(state, one);
     if lacks_pod(one) {
         is_next || !lacks_pod(other)
     } else {
-        one.made == TemplateState::UpToDate || is_cleared()
+        one.template == TemplateState::UpToDate || is_cleared()
     }
 }
 
 /// Whether nothing runs in a member's pod, and another would be made otherwise.
 pub(super) fn is_inactive_and_stale(state: &ObservedState, member: &Member) -> bool {
-    match member.made {
+    match member.template {
         TemplateState::StaleNotRunning => true,
         // It has not come back as it was, either.
         TemplateState::PreviousNotRunning => {
-            member.fails && pod_template(state, member) == PodTemplate::Desired
+            member.failing && pod_template(state, member) == PodTemplate::Desired
         }
         TemplateState::UpToDate | TemplateState::Outdated => false,
     }
 }
 
 fn is_voter(state: &ObservedState, member: &Member) -> bool {
-    let listed = |etcd: &EtcdState| etcd.entry(&member.name).is_some_and(|it| !it.learner);
-    let is_bootstrapping = state.record.formed.is_none() && !state.record.founders.is_empty();
+    let listed = |etcd: &EtcdState| etcd.entry(&member.name).is_some_and(|it| !it.is_learner);
+    let is_bootstrapping =
+        state.bootstrap.cluster_id.is_none() && !state.bootstrap.members.is_empty();
     !is_bootstrapping && state.etcd.known().is_none_or(listed)
 }
 
@@ -118,15 +119,15 @@ fn start_mode(state: &ObservedState, member: &Member) -> Option<StartMode> {
     if member.intent.is_leaving() && !is_listed(state, &member.name) {
         return None;
     }
-    if member.had_pod {
+    if member.started {
         let has_data =
-            member.volume == Reading::Known(VolumeState::Present) && state.wanted.durable;
+            member.volume == Reading::Known(VolumeState::Present) && state.desired.persistent;
         return has_data.then_some(StartMode::Rejoin);
     }
     if member.volume.known() == Some(&VolumeState::Terminating) {
         return None;
     }
-    match (member.intent, state.record.formed) {
+    match (member.intent, state.bootstrap.cluster_id) {
         (Intent::Bootstrap, None) => Some(StartMode::Bootstrap),
         // The others formed the cluster without it. It has never run, so it has nothing to forget.
         (Intent::Bootstrap | Intent::Join, Some(_)) => {

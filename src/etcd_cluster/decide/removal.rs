@@ -33,7 +33,7 @@ pub(super) fn next(etcd: &EtcdState, member: &Member) -> Decision {
 }
 
 fn remove_from_etcd(etcd: &EtcdState, entry: &ListedMember) -> Decision {
-    if entry.learner {
+    if entry.is_learner {
         return Some((Step::RemoveMember(entry.id), Reason::RemovingMember));
     }
     if !etcd.survives_losing(entry.id) {

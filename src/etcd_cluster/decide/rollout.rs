@@ -24,7 +24,7 @@ pub(super) fn rule(state: &ObservedState, etcd: &EtcdState) -> Decision {
     if voters().any(|(it, _)| it.pod != Reading::Known(PodState::Active)) {
         return wait();
     }
-    if etcd.alarmed {
+    if etcd.blocking_alarm {
         return Some((Step::Wait, Reason::RollingUpdateBlocked));
     }
     // Who is down may be down because of what was taken back since. While another tries out what is wanted, it would come
@@ -35,7 +35,7 @@ pub(super) fn rule(state: &ObservedState, etcd: &EtcdState) -> Decision {
     if let Some((_, down)) = down.find(|(_, entry)| tolerates_losing(state, etcd, entry)) {
         return Some(recreate_or_replace(state, etcd, down));
     }
-    if voters().any(|(it, _)| it.given_up) {
+    if voters().any(|(it, _)| it.replacement_due) {
         return Some((Step::Wait, Reason::RollingUpdateBlocked));
     }
     let canary_running = !outdated_members().all(|(it, _)| can_change(it));
@@ -59,8 +59,9 @@ pub(super) fn rollback(state: &ObservedState, etcd: &EtcdState) -> Decision {
 
 /// The same, also where no quorum answers.
 pub(super) fn roll_back(state: &ObservedState, etcd: Option<&EtcdState>) -> Decision {
-    let mut failing = state.remaining().filter(|it| it.fails && caused_by_update(state, etcd, it));
-    let failing = failing.next().filter(|_| state.wanted.way_back == Rollback::Available)?;
+    let mut failing =
+        state.remaining().filter(|it| it.failing && caused_by_update(state, etcd, it));
+    let failing = failing.next().filter(|_| state.desired.rollback == Rollback::Available)?;
     Some((Step::RollBack(failing.name.clone()), Reason::UpdateFailed))
 }
 
@@ -70,7 +71,7 @@ fn recreate_or_replace(
     etcd: &EtcdState,
     entry: &ListedMember,
 ) -> (Step, Reason) {
-    if state.wanted.durable {
+    if state.desired.persistent {
         return (Step::RecreatePod(entry.name.clone()), Reason::RollingUpdate);
     }
     if etcd.voters().count() >= MIN_REPLICAS_IN_MEMORY && etcd.survives_losing(entry.id) {
@@ -83,7 +84,7 @@ fn recreate_or_replace(
 fn tolerates_losing(state: &ObservedState, etcd: &EtcdState, entry: &ListedMember) -> bool {
     let (all, others) = (etcd.voters().count(), etcd.voters().filter(|it| it.id != entry.id));
     let healthy = others.filter(|it| it.is_healthy()).count();
-    let is_small = all < MIN_REPLICAS_IN_MEMORY && state.wanted.replicas < MIN_REPLICAS_IN_MEMORY;
+    let is_small = all < MIN_REPLICAS_IN_MEMORY && state.desired.replicas < MIN_REPLICAS_IN_MEMORY;
     healthy >= quorum(all) || is_small && healthy.saturating_add(1) == all
 }
 
@@ -98,14 +99,14 @@ pub(super) fn caused_by_update(
     let pod_attempted = match member.pod {
         Reading::Known(PodState::Active) => true,
         Reading::Known(PodState::Missing) => {
-            member.fails && pods::pod_template(state, member) == PodTemplate::Desired
+            member.failing && pods::pod_template(state, member) == PodTemplate::Desired
         }
         Reading::Known(
             PodState::Gated | PodState::DataMissing | PodState::Terminating | PodState::Terminated,
         )
         | Reading::Unknown => false,
     };
-    member.made == TemplateState::UpToDate
+    member.template == TemplateState::UpToDate
         && pod_attempted
         && state.remaining().any(Member::is_outdated)
         && !state.remaining().any(|it| it.name != member.name && confirms_update(etcd, it))
@@ -114,9 +115,9 @@ pub(super) fn caused_by_update(
 /// Whether a member is as it is wanted, and well.
 pub(super) fn confirms_update(etcd: Option<&EtcdState>, member: &Member) -> bool {
     let entry = etcd.and_then(|etcd| voter(etcd, member));
-    member.made == TemplateState::UpToDate && entry.is_some_and(ListedMember::is_healthy)
+    member.template == TemplateState::UpToDate && entry.is_some_and(ListedMember::is_healthy)
 }
 
 fn voter<'a>(etcd: &'a EtcdState, member: &Member) -> Option<&'a ListedMember> {
-    etcd.entry(&member.name).filter(|it| !it.learner)
+    etcd.entry(&member.name).filter(|it| !it.is_learner)
 }

@@ -11,11 +11,11 @@ use crate::etcd_cluster::state::{EtcdState, Intent, Member, ObservedState};
 
 pub(super) fn rule(state: &ObservedState, etcd: &EtcdState) -> Decision {
     let is_expected = |it: &&Member| it.intent == Intent::Join && etcd.entry(&it.name).is_none();
-    match state.remaining().count().cmp(&state.wanted.replicas) {
+    match state.remaining().count().cmp(&state.desired.replicas) {
         Ordering::Equal => None,
         Ordering::Less if state.remaining().any(|it| is_expected(&it)) => None,
         Ordering::Less => {
-            let name = state.free_names.first()?;
+            let name = state.candidate_names.first()?;
             etcd.all_voters_healthy().then(|| (Step::CreateMember(name.clone()), Reason::ScalingUp))
         }
         Ordering::Greater => {

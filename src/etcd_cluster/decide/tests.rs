@@ -18,13 +18,13 @@ fn member(text: &str) -> Member {
     Member {
         name: name(text),
         intent: Intent::Bootstrap,
-        had_pod: true,
+        started: true,
         pod: Reading::Known(PodState::Active),
         volume: Reading::Known(VolumeState::Present),
-        made: TemplateState::UpToDate,
-        given_up: false,
-        fails: false,
-        address: Scheme::Https,
+        template: TemplateState::UpToDate,
+        replacement_due: false,
+        failing: false,
+        peer_scheme: Scheme::Https,
     }
 }
 
@@ -32,11 +32,11 @@ pub(crate) fn entry(id: u64, text: &str) -> ListedMember {
     ListedMember {
         id: MemberId(id),
         name: name(text),
-        learner: false,
+        is_learner: false,
         healthy: Reading::Known(true),
-        peer: Scheme::Https,
-        worth: false,
-        copy: None,
+        peer_scheme: Scheme::Https,
+        should_defragment: false,
+        data_hash: None,
     }
 }
 
@@ -45,32 +45,32 @@ pub(crate) fn three() -> (ObservedState, EtcdState) {
     let etcd = EtcdState {
         cluster: ClusterId(7),
         leader: Some(MemberId(1)),
-        list: vec![entry(1, "a"), entry(2, "b"), entry(3, "c")],
-        alarmed: false,
-        space: Quota::Ok,
+        members: vec![entry(1, "a"), entry(2, "b"), entry(3, "c")],
+        blocking_alarm: false,
+        quota: Quota::Ok,
         corrupt: false,
-        log_lacks: 0,
-        lowering: Downgrade::None,
+        raft_log_missing: 0,
+        downgrade: Downgrade::None,
         auth: AuthState::InSync,
     };
     let state = ObservedState {
-        wanted: DesiredState {
+        desired: DesiredState {
             replicas: 3,
             paused: false,
-            durable: true,
-            course: VersionProgress::AtTarget,
-            way_back: Rollback::Unavailable,
-            peers: Scheme::Https,
-            clients_move: false,
+            persistent: true,
+            version: VersionProgress::AtTarget,
+            rollback: Rollback::Unavailable,
+            peer_scheme: Scheme::Https,
+            client_tls_transition: false,
         },
-        record: BootstrapRecord { formed: Some(ClusterId(7)), ..BootstrapRecord::default() },
+        bootstrap: BootstrapRecord { cluster_id: Some(ClusterId(7)), ..BootstrapRecord::default() },
         members: vec![member("a"), member("b"), member("c")],
-        orphans: Vec::new(),
-        retained: Vec::new(),
-        predecessors: Vec::new(),
+        orphaned_volumes: Vec::new(),
+        retained_volumes: Vec::new(),
+        previous_cluster_objects: Vec::new(),
         etcd: Reading::Unknown,
-        free_names: Vec::new(),
-        upkeep: Defragmentation::default(),
+        candidate_names: Vec::new(),
+        defragmentation: Defragmentation::default(),
     };
     (state, etcd)
 }
@@ -85,11 +85,11 @@ fn who_does_not_answer_may_complete_a_majority_as_long_as_it_is_not_given_up() {
     let reason_for = |of: [Option<u64>; 3], is_well: bool, given_up: bool| {
         let (mut state, mut etcd) = three();
         etcd.corrupt = true;
-        for (entry, copy) in etcd.list.iter_mut().zip(of) {
-            entry.copy = copy;
+        for (entry, copy) in etcd.members.iter_mut().zip(of) {
+            entry.data_hash = copy;
         }
-        etcd.list[1].healthy = Reading::Known(is_well);
-        state.members[1].given_up = given_up;
+        etcd.members[1].healthy = Reading::Known(is_well);
+        state.members[1].replacement_due = given_up;
         decision(state, etcd).1
     };
     assert_eq!(reason_for([Some(1), None, Some(2)], false, false), Reason::CorruptMember);
@@ -104,26 +104,27 @@ fn who_does_not_answer_may_complete_a_majority_as_long_as_it_is_not_given_up() {
 fn a_change_that_nobody_starts_with_is_taken_back_also_where_data_differs() {
     let (mut state, mut etcd) = three();
     etcd.corrupt = true;
-    for entry in &mut etcd.list {
-        entry.copy = Some(1);
+    for entry in &mut etcd.members {
+        entry.data_hash = Some(1);
     }
-    etcd.list[1] = ListedMember { healthy: Reading::Known(false), copy: None, ..entry(2, "b") };
-    state.wanted.way_back = Rollback::Available;
-    state.members[0].made = TemplateState::Outdated;
-    state.members[2].made = TemplateState::Outdated;
+    etcd.members[1] =
+        ListedMember { healthy: Reading::Known(false), data_hash: None, ..entry(2, "b") };
+    state.desired.rollback = Rollback::Available;
+    state.members[0].template = TemplateState::Outdated;
+    state.members[2].template = TemplateState::Outdated;
     assert_eq!(decision(state.clone(), etcd.clone()), (Step::Wait, Reason::CorruptMember));
-    state.members[1].fails = true;
+    state.members[1].failing = true;
     assert_eq!(decision(state, etcd), (Step::RollBack(name("b")), Reason::UpdateFailed));
 }
 
 #[test]
 fn while_an_alarm_forbids_it_nobody_is_made_anew_not_even_who_is_down() {
     let (mut state, mut etcd) = three();
-    state.members[1].made = TemplateState::Outdated;
-    etcd.list[1].healthy = Reading::Known(false);
+    state.members[1].template = TemplateState::Outdated;
+    etcd.members[1].healthy = Reading::Known(false);
     let (step, reason) = decision(state.clone(), etcd.clone());
     assert_eq!((step, reason), (Step::RecreatePod(name("b")), Reason::RollingUpdate));
-    etcd.alarmed = true;
+    etcd.blocking_alarm = true;
     assert_eq!(decision(state, etcd), (Step::Wait, Reason::RollingUpdateBlocked));
 }
 
@@ -132,10 +133,11 @@ fn one_of_few_that_rewrites_its_file_is_no_loss() {
     let reason = |count: usize, occasion: Option<DefragTrigger>| {
         let (mut state, _) = three();
         state.members.truncate(count);
-        state.wanted.replicas = count;
+        state.desired.replicas = count;
         let turns = vec![name("a")];
-        state.upkeep.rewriting = occasion.map(|_| name("a"));
-        state.upkeep.round = occasion.map(|occasion| DefragRun { occasion, turns });
+        state.defragmentation.in_progress = occasion.map(|_| name("a"));
+        state.defragmentation.run =
+            occasion.map(|occasion| DefragRun { trigger: occasion, completed: turns });
         decide(&state).reason
     };
     assert_eq!(reason(1, Some(DefragTrigger::Schedule)), Reason::Defragmenting);
@@ -144,10 +146,10 @@ fn one_of_few_that_rewrites_its_file_is_no_loss() {
     assert_eq!(reason(3, Some(DefragTrigger::Schedule)), Reason::QuorumLost, "two more are away");
     let (mut state, _) = three();
     state.members.truncate(1);
-    state.upkeep.rewriting = Some(name("a"));
-    state.upkeep.round =
-        Some(DefragRun { occasion: DefragTrigger::Schedule, turns: vec![name("a")] });
-    state.members[0].fails = true;
+    state.defragmentation.in_progress = Some(name("a"));
+    state.defragmentation.run =
+        Some(DefragRun { trigger: DefragTrigger::Schedule, completed: vec![name("a")] });
+    state.members[0].failing = true;
     assert_eq!(decide(&state).reason, Reason::QuorumLost, "it crashes");
 }
 
@@ -156,8 +158,8 @@ fn files_are_looked_after_also_while_a_password_is_missing() {
     let (mut state, mut etcd) = three();
     etcd.auth = AuthState::RootPasswordMissing;
     assert_eq!(decision(state.clone(), etcd.clone()), (Step::Wait, Reason::RootPasswordMissing));
-    etcd.list[1].worth = true;
-    state.upkeep.due = Some(DefragTrigger::Threshold);
+    etcd.members[1].should_defragment = true;
+    state.defragmentation.due = Some(DefragTrigger::Threshold);
     let (step, reason) = decision(state, etcd);
     assert_eq!((step, reason), (Step::Defragment(name("b")), Reason::Defragmenting));
 }

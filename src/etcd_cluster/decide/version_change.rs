@@ -8,18 +8,18 @@ use crate::etcd_cluster::state::{Downgrade, EtcdState, ObservedState, VersionPro
 
 /// A way down that is not wanted any more is closed before anything else is changed: while it is open, etcd does not go up.
 pub(super) fn revert(_: &ObservedState, etcd: &EtcdState) -> Decision {
-    match etcd.lowering {
+    match etcd.downgrade {
         Downgrade::Unwanted => Some((Step::CancelDowngrade, Reason::PreparingVersionChange)),
         Downgrade::None | Downgrade::Requested => None,
     }
 }
 
 pub(super) fn rule(state: &ObservedState, etcd: &EtcdState) -> Decision {
-    if !etcd.all_voters_healthy() || etcd.alarmed {
+    if !etcd.all_voters_healthy() || etcd.blocking_alarm {
         return None;
     }
-    let step = match (state.wanted.course, etcd.lowering) {
-        (VersionProgress::MoreSteps, _) if etcd.log_lacks > 0 => Step::AdvanceRaftLog,
+    let step = match (state.desired.version, etcd.downgrade) {
+        (VersionProgress::MoreSteps, _) if etcd.raft_log_missing > 0 => Step::AdvanceRaftLog,
         (VersionProgress::Downgrading, Downgrade::None) => Step::EnableDowngrade,
         (
             VersionProgress::AtTarget

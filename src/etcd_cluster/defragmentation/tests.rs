@@ -83,7 +83,7 @@ fn defragmented_member_is_recorded_with_a_deadline() {
     let name = MemberName("main-a".to_owned());
     let status =
         recorded(&json!({}), Some(DefragTrigger::Threshold), DefragEvent::MemberStarted(&name));
-    let round = DefragRun { occasion: DefragTrigger::Threshold, turns: vec![name.clone()] };
+    let round = DefragRun { trigger: DefragTrigger::Threshold, completed: vec![name.clone()] };
     assert_eq!(status.run(), Some(round));
     assert_eq!(
         status.deadline,
@@ -113,7 +113,7 @@ fn compacted_revision_is_recorded_and_members_are_defragmented_again() {
     let status = recorded(&before, None, DefragEvent::Compacted(Revision(41)));
     assert_eq!(
         status.run(),
-        Some(DefragRun { occasion: DefragTrigger::NoSpace, turns: Vec::new() })
+        Some(DefragRun { trigger: DefragTrigger::NoSpace, completed: Vec::new() })
     );
     assert_eq!(status.compacted_revision, Some(Revision(41)));
     assert!(status.is_in_progress(at(NOW)), "members have time to free the revisions");

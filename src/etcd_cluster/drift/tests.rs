@@ -8,8 +8,8 @@ use crate::etcd_cluster::state::BootstrapRecord;
 fn state(voters: &[&str]) -> ObservedState {
     let (state, etcd) = three();
     let list = voters.iter().map(|it| entry(1, it)).collect();
-    let etcd = Reading::Known(EtcdState { leader: None, list, ..etcd });
-    ObservedState { record: BootstrapRecord::default(), members: Vec::new(), etcd, ..state }
+    let etcd = Reading::Known(EtcdState { leader: None, members: list, ..etcd });
+    ObservedState { bootstrap: BootstrapRecord::default(), members: Vec::new(), etcd, ..state }
 }
 
 fn stock(spec: &crate::api::etcd_cluster::validated::EtcdCluster, voters: usize) -> ClusterObjects {
@@ -22,10 +22,10 @@ fn stock(spec: &crate::api::etcd_cluster::validated::EtcdCluster, voters: usize)
         .unwrap(),
         members: Vec::new(),
         pods: Vec::new(),
-        claims: Vec::new(),
+        pvcs: Vec::new(),
         services: vec![blueprint.members_service(), blueprint.client_service()],
-        budgets: vec![blueprint.pdb(voters)],
-        predecessors: Vec::new(),
+        pdbs: vec![blueprint.pdb(voters)],
+        previous_cluster_objects: Vec::new(),
     }
 }
 
@@ -45,7 +45,7 @@ fn what_is_missing_or_was_changed_is_put_right() {
     let spec = cluster(json!({}));
     let mut stock = stock(&spec, 3);
     stock.services[1].spec.as_mut().unwrap().selector = None;
-    stock.budgets.clear();
+    stock.pdbs.clear();
     let found = detect(&blueprint(&spec), &stock, &state(&[]));
     assert!(matches!(found.as_slice(), [Drift::Service(..), Drift::PdbMissing(_)]), "{found:?}");
 }
@@ -75,7 +75,7 @@ fn a_budget_is_left_alone_while_nobody_knows_how_many_vote() {
 fn a_volume_grows_and_never_shrinks() {
     let was = cluster(json!({"storage": {"size": "2Gi"}}));
     let mut stock = stock(&was, 3);
-    stock.claims = vec![blueprint(&was).pvc(&name("main-a")).unwrap()];
+    stock.pvcs = vec![blueprint(&was).pvc(&name("main-a")).unwrap()];
     stock.members =
         vec![blueprint(&was).member(&name("main-a"), crate::api::etcd_member::Intent::Join, true)];
     let patches = |size: &str| {

@@ -1,5 +1,4 @@
-//! What the members of a cluster said when they were asked.
-//! Comes in: nothing. Goes out: `EtcdProbe`. May touch: `api`; pure.
+//! What the members of a cluster responded when they were probed.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::collections::BTreeMap;
@@ -8,86 +7,82 @@ use crate::api::etcd_types::{Alarm, EndpointStatus, MemberEntry};
 use crate::api::etcd_version::Release;
 use crate::etcd_cluster::state::{AuthState, MemberName, Reading};
 
-/// Everything that was said.
+/// The responses of all members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EtcdProbe {
-    /// Each member that has an address, by its name.
-    pub(crate) voices: BTreeMap<MemberName, MemberProbe>,
-    /// What a quorum agrees on; unknown if nobody could be asked, or no quorum answers.
-    pub(crate) council: Reading<QuorumView>,
-    /// Whether etcd asks for users, beside what is wanted.
+    /// The response of each member whose pod has an address.
+    pub(crate) members: BTreeMap<MemberName, MemberProbe>,
+    /// What a quorum agrees on; unknown if no linearizable read succeeds.
+    pub(crate) quorum: Reading<QuorumView>,
+    /// Authentication, compared with the spec.
     pub(crate) auth: AuthState,
-    /// Which data each member has, if that was asked for: the same number is the same data.
-    pub(crate) copies: BTreeMap<MemberName, u64>,
+    /// The hash of the data of each member, if it was read: equal hashes are equal data.
+    pub(crate) data_hashes: BTreeMap<MemberName, u64>,
 }
 
-/// What one member said.
+/// The response of one member.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MemberProbe {
-    /// What it says of itself.
-    pub(crate) standing: Option<EndpointStatus>,
-    /// Whether a quorum agreed with it just now.
-    pub(crate) agrees: bool,
-    /// Why it did not answer, in a few words.
-    pub(crate) silence: Option<String>,
+    /// Its endpoint status.
+    pub(crate) status: Option<EndpointStatus>,
+    /// Whether its linearizable read succeeded.
+    pub(crate) linearizable_read_ok: bool,
+    /// Why a call failed.
+    pub(crate) error: Option<String>,
 }
 
 /// What a quorum agrees on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct QuorumView {
-    /// Who was asked: one that had just read with a quorum.
-    pub(crate) spokesman: MemberName,
-    /// The cluster's ID.
-    pub(crate) cluster: u64,
-    /// Who leads; 0 is nobody.
+    /// The member that was queried; its linearizable read succeeded.
+    pub(crate) queried_member: MemberName,
+    /// The cluster ID.
+    pub(crate) cluster_id: u64,
+    /// The leader; 0 if there is none.
     pub(crate) leader: u64,
-    /// Everybody.
-    pub(crate) list: Vec<MemberEntry>,
-    /// What is wrong.
+    /// The member list.
+    pub(crate) members: Vec<MemberEntry>,
+    /// The active alarms.
     pub(crate) alarms: Vec<Alarm>,
-    /// The revision that was agreed on.
+    /// The revision of the linearizable read.
     pub(crate) revision: i64,
 }
 
 impl EtcdProbe {
-    /// Nobody was asked.
+    /// No member was probed.
     pub(crate) const fn none() -> Self {
         Self {
-            voices: BTreeMap::new(),
-            council: Reading::Unknown,
+            members: BTreeMap::new(),
+            quorum: Reading::Unknown,
             auth: AuthState::Unknown,
-            copies: BTreeMap::new(),
+            data_hashes: BTreeMap::new(),
         }
     }
 
-    /// What a member says of itself.
-    pub(crate) fn standing(&self, name: &MemberName) -> Option<&EndpointStatus> {
-        self.voices.get(name)?.standing.as_ref()
+    /// The endpoint status of a member.
+    pub(crate) fn status(&self, name: &MemberName) -> Option<&EndpointStatus> {
+        self.members.get(name)?.status.as_ref()
     }
 
-    /// Whether everybody who was asked has answered.
+    /// Whether every call to every member succeeded.
     pub(crate) fn all_reachable(&self) -> bool {
-        self.voices.values().all(|it| it.silence.is_none())
+        self.members.values().all(|member| member.error.is_none())
     }
 
-    /// What etcd was told to go down to, if anybody says so.
-    pub(crate) fn lowered(&self) -> Option<Release> {
-        let mut said = self.voices.values().filter_map(|it| it.standing.as_ref());
-        said.find_map(|it| Release::parse(&it.downgrade_target))
+    /// The target of an enabled downgrade, if a member reports one.
+    pub(crate) fn downgrade_target(&self) -> Option<Release> {
+        let mut statuses = self.members.values().filter_map(|member| member.status.as_ref());
+        statuses.find_map(|status| Release::parse(&status.downgrade_target))
     }
 
-    /// How far the furthest log goes.
-    pub(crate) fn furthest(&self) -> u64 {
-        self.voices
-            .values()
-            .filter_map(|it| it.standing.as_ref())
-            .map(|it| it.raft_index)
-            .max()
-            .unwrap_or(0)
+    /// The highest raft index of any member.
+    pub(crate) fn max_raft_index(&self) -> u64 {
+        let statuses = self.members.values().filter_map(|member| member.status.as_ref());
+        statuses.map(|status| status.raft_index).max().unwrap_or(0)
     }
 }
 
-/// The member that a peer URL belongs to: the first word of its host.
+/// The member that a peer URL belongs to: the first label of its host.
 pub(crate) fn member_of_peer_url(url: &str) -> Option<MemberName> {
     let (_, rest) = url.split_once("://")?;
     let host = rest.split(['.', ':', '/']).next()?;
@@ -99,8 +94,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_member_is_known_by_its_peer_url() {
-        let name = |url| member_of_peer_url(url).map(|it| it.0);
+    fn member_name_is_the_first_label_of_the_peer_url() {
+        let name = |url| member_of_peer_url(url).map(|member| member.0);
         assert_eq!(name("https://main-a1b2c.main.default.svc:2380").as_deref(), Some("main-a1b2c"));
         assert_eq!(name("http://main-a1b2c:2380").as_deref(), Some("main-a1b2c"));
         assert_eq!(name("main-a1b2c"), None);

@@ -1,6 +1,4 @@
 //! The objects of one cluster, as Kubernetes has them.
-//! Comes in: nothing. Goes out: `ClusterObjects`, and where to find what in it. May touch: `api`, Kubernetes' own
-//! types; pure.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Service};
@@ -12,93 +10,95 @@ use crate::api::etcd_member::{EtcdMember, Intent, MemberPhase};
 use crate::api::names;
 use crate::etcd_cluster::state::MemberName;
 
-/// Everything that belongs to a cluster, but for its Secrets.
+/// All objects of a cluster except its Secrets.
 #[derive(Clone, Debug)]
 pub(crate) struct ClusterObjects {
     pub(crate) cluster: EtcdCluster,
     pub(crate) members: Vec<EtcdMember>,
     pub(crate) pods: Vec<Pod>,
-    pub(crate) claims: Vec<PersistentVolumeClaim>,
+    pub(crate) pvcs: Vec<PersistentVolumeClaim>,
     pub(crate) services: Vec<Service>,
-    pub(crate) budgets: Vec<PodDisruptionBudget>,
-    /// Members and pods of another cluster that had this one's name, and are not gone yet.
-    pub(crate) predecessors: Vec<MemberName>,
+    pub(crate) pdbs: Vec<PodDisruptionBudget>,
+    /// Members and pods of a previous cluster with this name that still exist.
+    pub(crate) previous_cluster_objects: Vec<MemberName>,
 }
 
 impl ClusterObjects {
-    /// A member's EtcdMember.
+    /// The EtcdMember of a member.
     pub(crate) fn member(&self, name: &MemberName) -> Option<&EtcdMember> {
         named(&self.members, name)
     }
 
-    /// A member's pod.
+    /// The pod of a member.
     pub(crate) fn pod(&self, name: &MemberName) -> Option<&Pod> {
         named(&self.pods, name)
     }
 
-    /// A member's volume.
-    pub(crate) fn claim(&self, name: &MemberName) -> Option<&PersistentVolumeClaim> {
-        named(&self.claims, name)
+    /// The PVC of a member.
+    pub(crate) fn pvc(&self, name: &MemberName) -> Option<&PersistentVolumeClaim> {
+        named(&self.pvcs, name)
     }
 
-    /// Takes out what was made for another cluster that had this one's name, but for volumes, which are told apart
-    /// where they matter.
-    pub(crate) fn without_predecessors(mut self) -> Self {
+    /// Removes the objects of a previous cluster with this name, except PVCs: those are distinguished
+    /// by `is_ours`.
+    pub(crate) fn without_previous_cluster(mut self) -> Self {
         let uid = self.cluster.metadata.uid.clone();
-        let mut others = others(&mut self.members, uid.as_ref());
-        others.extend(self::others(&mut self.pods, uid.as_ref()));
-        self::others(&mut self.services, uid.as_ref());
-        self::others(&mut self.budgets, uid.as_ref());
-        others.sort();
-        others.dedup();
-        self.predecessors = others;
+        let mut removed = remove_others(&mut self.members, uid.as_ref());
+        removed.extend(remove_others(&mut self.pods, uid.as_ref()));
+        remove_others(&mut self.services, uid.as_ref());
+        remove_others(&mut self.pdbs, uid.as_ref());
+        removed.sort();
+        removed.dedup();
+        self.previous_cluster_objects = removed;
         self
     }
 
-    /// Whether a volume was made for this very cluster, and not for another that had its name.
-    pub(crate) fn is_ours(&self, claim: &PersistentVolumeClaim) -> bool {
-        claim.labels().get(names::CLUSTER_UID_LABEL) == self.cluster.metadata.uid.as_ref()
+    /// Whether a PVC belongs to this cluster, not to a previous one with the same name.
+    pub(crate) fn is_ours(&self, pvc: &PersistentVolumeClaim) -> bool {
+        pvc.labels().get(names::CLUSTER_UID_LABEL) == self.cluster.metadata.uid.as_ref()
     }
 
-    /// Every EtcdMember, in the order in which they were made.
+    /// All EtcdMembers, oldest first.
     pub(crate) fn oldest_first(&self) -> Vec<&EtcdMember> {
         let mut members: Vec<&EtcdMember> = self.members.iter().collect();
-        members.sort_by_key(|it| (it.creation_timestamp().map(|at| at.0), it.name_any()));
+        members.sort_by_key(|member| {
+            (member.creation_timestamp().map(|time| time.0), member.name_any())
+        });
         members
     }
 }
 
-/// The name of the member that an object is called after.
+/// The name of the member that an object is named after.
 pub(crate) fn name_of<K: Resource>(object: &K) -> MemberName {
     MemberName(object.name_any())
 }
 
-/// Whether a member shall stay.
-pub(crate) fn stays(member: &EtcdMember) -> bool {
+/// Whether a member is not marked for removal.
+pub(crate) fn is_remaining(member: &EtcdMember) -> bool {
     member.spec.intent.known() != Some(&Intent::Leave)
 }
 
-/// Whether it was told of a member that a quorum did not list it any more.
-pub(crate) fn has_left(member: &EtcdMember) -> bool {
-    let phase = member.status.as_ref().and_then(|it| it.phase.known());
+/// Whether the status records that a quorum no longer lists the member.
+pub(crate) fn is_removed(member: &EtcdMember) -> bool {
+    let phase = member.status.as_ref().and_then(|status| status.phase.known());
     phase == Some(&MemberPhase::Removed)
 }
 
-/// What a pod tells etcd by a flag, which is named without its dashes.
+/// The value of an etcd flag of a pod; the name is without dashes.
 pub(crate) fn flag<'a>(pod: &'a Pod, name: &str) -> Option<&'a str> {
-    let containers = pod.spec.iter().flat_map(|it| &it.containers);
-    let mut all = containers.flat_map(|it| it.args.iter().flatten());
-    all.find_map(|it| it.strip_prefix("--")?.strip_prefix(name)?.strip_prefix('='))
+    let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+    let mut args = containers.flat_map(|container| container.args.iter().flatten());
+    args.find_map(|arg| arg.strip_prefix("--")?.strip_prefix(name)?.strip_prefix('='))
 }
 
-/// Takes out what has another uid, and answers with the names.
-fn others<K: Resource>(objects: &mut Vec<K>, uid: Option<&String>) -> Vec<MemberName> {
-    let is_other = |it: &K| it.labels().get(names::CLUSTER_UID_LABEL) != uid;
-    let names = objects.iter().filter(|it| is_other(it)).map(name_of).collect();
-    objects.retain(|it| !is_other(it));
+/// Removes the objects with another cluster uid, and returns their names.
+fn remove_others<K: Resource>(objects: &mut Vec<K>, uid: Option<&String>) -> Vec<MemberName> {
+    let is_other = |object: &K| object.labels().get(names::CLUSTER_UID_LABEL) != uid;
+    let names = objects.iter().filter(|object| is_other(object)).map(name_of).collect();
+    objects.retain(|object| !is_other(object));
     names
 }
 
 fn named<'a, K: Resource>(objects: &'a [K], name: &MemberName) -> Option<&'a K> {
-    objects.iter().find(|it| it.meta().name.as_deref() == Some(name.0.as_str()))
+    objects.iter().find(|object| object.meta().name.as_deref() == Some(name.0.as_str()))
 }

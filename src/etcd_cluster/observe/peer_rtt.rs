@@ -1,6 +1,5 @@
-//! How long messages between the members of a cluster take, asked now and then.
-//! Comes in: where members are. Goes out: what they measured of each other. May touch: `clients`. It chooses nothing. What was
-//! counted is remembered between two looks, because members count from their start, and what was hours ago is no matter.
+//! Observes the round-trip time between members from their own metrics. Histograms count from the start
+//! of a member, so two reads are compared: what was hours ago does not matter.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
@@ -16,70 +15,70 @@ use crate::etcd_cluster::observe::member_endpoint;
 use crate::etcd_cluster::observe::objects::ClusterObjects;
 use crate::etcd_cluster::state::build::uid;
 
-/// Between two looks. Each pair is measured a dozen times meanwhile.
+/// Between two measurements. Each pair of members exchanges a dozen probes meanwhile.
 const RTT_INTERVAL: Duration = Duration::from_mins(3);
 
-/// What is remembered of a cluster.
-struct Known {
+/// The last measurement of a cluster.
+struct Measurement {
     at: Timestamp,
-    /// What each pod had `parse_histogram`, by its uid.
-    counts: BTreeMap<String, RttHistogram>,
+    /// The histogram of each pod, by its uid.
+    histograms: BTreeMap<String, RttHistogram>,
     measured: Option<RoundTrip>,
 }
 
-/// What came of the last look.
+/// The last measurement, if it is recent.
 enum Cached {
-    /// It is not long ago: what was measured, if anything was.
-    Known(Option<RoundTrip>),
-    /// It is time for another one.
+    /// The measured round trip, if there is one.
+    Recent(Option<RoundTrip>),
+    /// The next measurement is due.
     Due,
 }
 
-/// What is remembered of every cluster, by the uid of its EtcdCluster.
+/// Observes the peer RTT. Caches the last measurement, by the uid of the EtcdCluster.
 #[derive(Default)]
 pub(crate) struct PeerRttObserver {
-    known: Mutex<BTreeMap<String, Known>>,
+    cache: Mutex<BTreeMap<String, Measurement>>,
 }
 
 impl PeerRttObserver {
-    /// How long messages take, as far as that is known. Now and then members are asked for it.
-    pub(crate) async fn ask(
+    /// The peer RTT, if it is known. Reads the metrics of the members when a measurement is due.
+    pub(crate) async fn observe(
         &self,
-        stock: &ClusterObjects,
-        council: &QuorumView,
+        objects: &ClusterObjects,
+        quorum: &QuorumView,
         now: Timestamp,
     ) -> Option<RoundTrip> {
-        let cluster = uid(&stock.cluster);
-        if let Cached::Known(measured) = self.cached(&cluster, now) {
+        let cluster = uid(&objects.cluster);
+        if let Cached::Recent(measured) = self.cached(&cluster, now) {
             return measured;
         }
         let listed: BTreeSet<String> =
-            council.list.iter().map(|it| format!("{:x}", it.id)).collect();
-        let counts = look(stock, &listed, now).await;
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = known.get(&cluster);
-        let pairs = before.map(|it| matched(&it.counts, &counts)).unwrap_or_default();
-        // Each member must have been there all the time, or the one that is furthest away may be missing.
-        let knows_all = |it: &RttHistogram| it.len().saturating_add(1) == listed.len();
-        let is_whole = pairs.len() == counts.len()
-            && counts.len() == listed.len()
-            && counts.values().all(knows_all);
-        let measured = is_whole.then(|| round_trip(pairs)).flatten();
-        known.insert(cluster, Known { at: now, counts, measured });
+            quorum.members.iter().map(|member| format!("{:x}", member.id)).collect();
+        let histograms = read_histograms(objects, &listed, now).await;
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = cache.get(&cluster);
+        let pairs = last.map(|last| matched(&last.histograms, &histograms)).unwrap_or_default();
+        // A member that was missing part of the time may be the one that is furthest away.
+        let has_all_peers = |peers: &RttHistogram| peers.len().saturating_add(1) == listed.len();
+        let is_complete = pairs.len() == histograms.len()
+            && histograms.len() == listed.len()
+            && histograms.values().all(has_all_peers);
+        let measured = is_complete.then(|| round_trip(pairs)).flatten();
+        cache.insert(cluster, Measurement { at: now, histograms, measured });
         measured
     }
 
-    /// Forgets a cluster that is gone.
-    pub(crate) fn forget(&self, uid: &str) {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
+    /// Evicts a deleted cluster.
+    pub(crate) fn evict(&self, uid: &str) {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
     }
 
-    /// What came of the last look, unless it is time for another one.
+    /// The last measurement, unless the next one is due.
     fn cached(&self, uid: &str, now: Timestamp) -> Cached {
         let window = SignedDuration::try_from(RTT_INTERVAL).unwrap_or(SignedDuration::ZERO);
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let last = known.get(uid).filter(|it| now.duration_since(it.at) < window);
-        last.map_or(Cached::Due, |it| Cached::Known(it.measured))
+        let cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = cache.get(uid).filter(|last| now.duration_since(last.at) < window);
+        last.map_or(Cached::Due, |last| Cached::Recent(last.measured))
     }
 }
 
@@ -87,20 +86,18 @@ fn matched<'a>(
     before: &'a BTreeMap<String, RttHistogram>,
     now: &'a BTreeMap<String, RttHistogram>,
 ) -> Vec<(&'a RttHistogram, &'a RttHistogram)> {
-    now.iter().filter_map(|(pod, counts)| Some((before.get(pod)?, counts))).collect()
+    now.iter().filter_map(|(pod, histogram)| Some((before.get(pod)?, histogram))).collect()
 }
 
-/// Asks every member that has an address. Who does not answer is left out.
-async fn look(
-    stock: &ClusterObjects,
+/// Reads the metrics of every member whose pod has an address. Unreachable members are left out.
+async fn read_histograms(
+    objects: &ClusterObjects,
     listed: &BTreeSet<String>,
     now: Timestamp,
 ) -> BTreeMap<String, RttHistogram> {
-    let places = stock
-        .pods
-        .iter()
-        .filter_map(|pod| Some((uid(pod), member_endpoint(stock, pod, now)?.1.address)));
-    let asked = places.map(async |(pod, address)| (pod, metrics(address).await));
-    let told = join_all(asked).await.into_iter();
-    told.filter_map(|(pod, text)| Some((pod, parse_histogram(&text.ok()?, listed)))).collect()
+    let address = |pod| member_endpoint(objects, pod, now).map(|(_, endpoint)| endpoint.address);
+    let pods = objects.pods.iter().filter_map(|pod| Some((uid(pod), address(pod)?)));
+    let reads = join_all(pods.map(async |(pod, address)| (pod, metrics(address).await)));
+    let results = reads.await.into_iter();
+    results.filter_map(|(pod, text)| Some((pod, parse_histogram(&text.ok()?, listed)))).collect()
 }

@@ -22,7 +22,7 @@ fn probe(members: &[(&str, u64)]) -> EtcdProbe {
             ..EndpointStatus::default()
         };
         let standing = (!version.is_empty()).then_some(standing);
-        (name(at), MemberProbe { standing, agrees: true, silence: None })
+        (name(at), MemberProbe { status: standing, linearizable_read_ok: true, error: None })
     };
     let listed = |at: usize| MemberEntry {
         id: id(at),
@@ -30,18 +30,18 @@ fn probe(members: &[(&str, u64)]) -> EtcdProbe {
         is_learner: false,
     };
     let council = QuorumView {
-        spokesman: name(0),
-        cluster: 7,
+        queried_member: name(0),
+        cluster_id: 7,
         leader: 1,
-        list: (0..members.len()).map(listed).collect(),
+        members: (0..members.len()).map(listed).collect(),
         alarms: Vec::new(),
         revision: 1,
     };
     EtcdProbe {
-        voices: members.iter().enumerate().map(voice).collect(),
-        council: Reading::Known(council),
+        members: members.iter().enumerate().map(voice).collect(),
+        quorum: Reading::Known(council),
         auth: crate::etcd_cluster::state::AuthState::InSync,
-        copies: std::collections::BTreeMap::new(),
+        data_hashes: std::collections::BTreeMap::new(),
     }
 }
 

@@ -1,11 +1,10 @@
-//! Whose Secrets there should be, and who sits where.
-//! Comes in: a blueprint, the objects of a cluster, the time. Goes out: a `CertificateScope` for the keyring.
-//! May touch: `api`, Kubernetes' own types. It asks nobody.
+//! The members that need certificates, and the pods that present them.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 
+use crate::api::etcd_member::EtcdMember;
 use crate::api::names;
 use crate::etcd_cluster::observe;
 use crate::etcd_cluster::observe::auth::AuthObserver;
@@ -20,31 +19,35 @@ use crate::etcd_cluster::transport::observed::{has_peer_certs, listeners_of};
 
 pub(super) fn certificate_scope<'a>(
     blueprint: &'a Blueprint<'a>,
-    stock: &ClusterObjects,
+    objects: &ClusterObjects,
     auth: &AuthObserver,
     now: Timestamp,
 ) -> CertificateScope<'a> {
-    let there = stock.members.iter().filter(|it| it.metadata.deletion_timestamp.is_none());
-    let members: Vec<_> = there.map(|it| (name_of(it), uid(it))).collect();
-    let formed = record(&stock.cluster.status.clone().unwrap_or_default()).formed;
-    let mut told: Vec<MemberName> = members.iter().map(|(name, _)| name.clone()).collect();
-    told.sort();
-    let seated = |pod: &Pod| PodEndpoint {
+    let is_active = |member: &&EtcdMember| member.metadata.deletion_timestamp.is_none();
+    let active = objects.members.iter().filter(is_active);
+    let members: Vec<_> = active.map(|member| (name_of(member), uid(member))).collect();
+    let record = record(&objects.cluster.status.clone().unwrap_or_default());
+    let mut published: Vec<MemberName> = members.iter().map(|(name, _)| name.clone()).collect();
+    published.sort();
+    let endpoint = |pod: &Pod| PodEndpoint {
         seat: PodTrust {
             member: name_of(pod),
             pod: uid(pod),
             trusts: pod.annotations().get(names::TRUST_BUNDLE_HASH_ANNOTATION).cloned(),
         },
-        place: observe::member_endpoint(stock, pod, now).map(|(_, place)| place),
-        // One of which nothing can be read may use everything.
-        uses: [listeners_of(pod).is_none_or(|it| it.accepts(Scheme::Https)), has_peer_certs(pod)],
+        place: observe::member_endpoint(objects, pod, now).map(|(_, endpoint)| endpoint),
+        // A pod whose flags cannot be read may use all certificates.
+        uses: [
+            listeners_of(pod).is_none_or(|listeners| listeners.accepts(Scheme::Https)),
+            has_peer_certs(pod),
+        ],
     };
     CertificateScope {
         blueprint,
         members,
-        told: formed.map(|_| told),
-        seats: stock.pods.iter().map(seated).collect(),
+        told: record.cluster_id.map(|_| published),
+        seats: objects.pods.iter().map(endpoint).collect(),
         asks_nobody: auth.is_auth_disabled(blueprint.uid, now),
-        asked: stock.cluster.annotations().get(names::ROTATE_CA_ANNOTATION).cloned(),
+        asked: objects.cluster.annotations().get(names::ROTATE_CA_ANNOTATION).cloned(),
     }
 }

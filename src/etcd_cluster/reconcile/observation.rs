@@ -1,127 +1,183 @@
-//! What one reconciliation observes and derives from it: the effective version and pod template, the
-//! transport, and the inputs of the observed state. Read by both the cached and the live round.
+//! What one reconciliation observes, what follows from it, and what is decided: the same for the cached
+//! and the live round.
+
+use std::sync::Arc;
 
 use serde_json::json;
 
+use super::Reconciler;
 use super::certificate_scope::certificate_scope;
-use super::{CANDIDATE_NAMES, Observation, Reconciler};
 use crate::api::etcd_cluster::validated;
 use crate::clients::{fault_injection, random};
 use crate::etcd_cluster::controller::Context;
-use crate::etcd_cluster::heartbeat::HeartbeatProfile;
-use crate::etcd_cluster::observe;
+use crate::etcd_cluster::decide::decide;
+use crate::etcd_cluster::heartbeat::{HeartbeatProfile, RoundTrip};
+use crate::etcd_cluster::observe::etcd::EtcdProbe;
 use crate::etcd_cluster::observe::objects::ClusterObjects;
+use crate::etcd_cluster::observe::{self, MemberClients};
 use crate::etcd_cluster::plan::Plan;
 use crate::etcd_cluster::render::Blueprint;
 use crate::etcd_cluster::render::options::{self, Measured};
-use crate::etcd_cluster::rollback::PreviousSpec;
+use crate::etcd_cluster::rollback::{self, PreviousSpec};
 use crate::etcd_cluster::state::build::StateInputs;
 use crate::etcd_cluster::state::{MemberName, ObservedState};
 use crate::etcd_cluster::tls::manager::CertificateScope;
+use crate::etcd_cluster::tls::trust_hash::TrustHash;
 use crate::etcd_cluster::transport::observed::Transport;
 use crate::etcd_cluster::version::UpgradePath;
 
+/// More names than new members are ever created at once.
+const MAX_CANDIDATE_NAMES: usize = 8;
+
+/// Everything that was read, and what follows from it without a decision.
+pub(super) struct Observed {
+    pub(super) objects: ClusterObjects,
+    /// The hash of the trust bundle that pods should have.
+    pub(super) trust: Option<TrustHash>,
+    /// The template of members that run another one than the desired.
+    pub(super) previous: Option<Arc<PreviousSpec>>,
+    probe: EtcdProbe,
+    names: Vec<MemberName>,
+    transport: Transport,
+    path: UpgradePath,
+    /// The spec with the version of the next step of the upgrade path.
+    spec: validated::EtcdCluster,
+    measured: Measured,
+}
+
+/// One observation with its decision.
+pub(super) struct Observation {
+    pub(super) observed: Observed,
+    pub(super) clients: MemberClients,
+    pub(super) state: ObservedState,
+    pub(super) plan: Plan,
+}
+
 impl Reconciler<'_> {
-    /// Which release the cluster is on its way to, and what is made of it now: that may be a step on the way.
-    pub(super) fn effective_version(
+    /// Probes etcd, builds the observed state and decides.
+    pub(super) async fn observe_and_decide(
         &self,
-        observation: &Observation,
-    ) -> (UpgradePath, validated::EtcdCluster) {
-        let asked = self.blueprint.spec;
-        let way = UpgradePath::new(asked.version, &observation.stock, &observation.heard);
-        (way, validated::EtcdCluster { version: way.effective(), ..asked.clone() })
+        objects: ClusterObjects,
+        transport: Transport,
+    ) -> Observation {
+        let (probe, clients, round_trip) = self.probe(&objects, &transport).await;
+        let desired = self.blueprint.spec;
+        let path = UpgradePath::new(desired.version, &objects, &probe);
+        let spec = validated::EtcdCluster { version: path.effective(), ..desired.clone() };
+        let measured = Measured {
+            heartbeat: self.heartbeat(&objects, round_trip),
+            smallest_volume: options::smallest_volume(&objects),
+        };
+        let name = |suffix: String| MemberName(format!("{}-{suffix}", self.blueprint.name));
+        let mut observed = Observed {
+            objects,
+            trust: self.context.certificates.trust(self.blueprint.uid),
+            previous: None,
+            probe,
+            names: random::name_suffixes(MAX_CANDIDATE_NAMES).into_iter().map(name).collect(),
+            transport,
+            path,
+            spec,
+            measured,
+        };
+        observed.previous = self.previous_spec(&observed);
+        let state = self.inputs(&self.effective_blueprint(&observed), &observed).build();
+        let plan = decide(&state);
+        Observation { observed, clients, state, plan }
     }
 
-    /// The pace that members should keep, where nobody has asked for one.
-    pub(super) fn pace(&self, observation: &Observation) -> HeartbeatProfile {
+    /// Probes etcd: members, authentication and, where the heartbeat depends on it, the peer RTT.
+    async fn probe(
+        &self,
+        objects: &ClusterObjects,
+        transport: &Transport,
+    ) -> (EtcdProbe, MemberClients, Option<RoundTrip>) {
+        let Context { certificates, auth, peer_rtt, .. } = self.context;
+        let credentials = certificates.credentials(self.blueprint.uid, self.now);
+        let (mut probe, clients) =
+            observe::probe_etcd(objects, credentials.as_ref(), self.now).await;
+        let blueprint = Blueprint { transport: Some(transport), ..*self.blueprint };
+        let is_recognized = certificates.operator_cn_recognized(self.blueprint.uid);
+        let observed = (&probe, &clients, is_recognized);
+        probe.auth = auth.observe(&self.context.objects, &blueprint, observed, self.now).await;
+        // An unreachable member would cost a second timeout.
+        let is_measurable =
+            !options::heartbeat_is_set(self.blueprint.spec) && probe.all_reachable();
+        let round_trip = match probe.quorum.known().filter(|_| is_measurable) {
+            Some(quorum) => peer_rtt.observe(objects, quorum, self.now).await,
+            None => None,
+        };
+        (probe, clients, round_trip)
+    }
+
+    /// The heartbeat profile of the members where the spec sets none.
+    fn heartbeat(
+        &self,
+        objects: &ClusterObjects,
+        round_trip: Option<RoundTrip>,
+    ) -> HeartbeatProfile {
         if options::heartbeat_is_set(self.blueprint.spec) {
             return HeartbeatProfile::ETCD_DEFAULT;
         }
-        HeartbeatProfile::desired(
-            observation.stock.cluster.status.as_ref(),
-            &observation.stock.pods,
-            observation.measured,
-        )
+        HeartbeatProfile::desired(objects.cluster.status.as_ref(), &objects.pods, round_trip)
     }
 
-    /// What members are made of now.
-    pub(super) fn effective_blueprint<'b>(
-        &'b self,
-        spec: &'b validated::EtcdCluster,
-        doors: &'b Transport,
-        observation: &Observation,
-    ) -> Blueprint<'b> {
-        let named = self.context.keyring.requires_cluster_name(self.blueprint.uid);
-        let found = Measured {
-            heartbeat: self.pace(observation),
-            smallest_volume: options::smallest_volume(&observation.stock),
-        };
+    /// The template of members that run another one than the desired, if there are any and it is valid.
+    fn previous_spec(&self, observed: &Observed) -> Option<Arc<PreviousSpec>> {
+        let Observed { objects, probe, .. } = observed;
+        let blueprint = self.effective_blueprint(observed);
+        let template = rollback::last_working_template(&blueprint, objects, probe)?;
+        self.context.validation.previous_spec(&objects.cluster, template)
+    }
+
+    /// The desired objects at the next step of the upgrade path.
+    pub(super) fn effective_blueprint<'b>(&'b self, observed: &'b Observed) -> Blueprint<'b> {
+        let certificates = &self.context.certificates;
         Blueprint {
-            spec,
-            requires_cluster_name: named,
-            measured: found,
-            transport: Some(doors),
+            spec: &observed.spec,
+            requires_cluster_name: certificates.requires_cluster_name(self.blueprint.uid),
+            measured: observed.measured,
+            transport: Some(&observed.transport),
             ..*self.blueprint
         }
-    }
-
-    /// A page for the diary, if one is kept.
-    pub(super) fn trace(&self, asked: bool, seen: &ObservedState, plan: &Plan) {
-        let cluster = self.blueprint.name;
-        let page = json!({ "cluster": cluster, "asked": asked, "seen": seen, "plan": plan });
-        fault_injection::trace(&page);
-    }
-
-    pub(super) fn certificate_scope<'b>(
-        &self,
-        blueprint: &'b Blueprint<'b>,
-        stock: &ClusterObjects,
-    ) -> CertificateScope<'b> {
-        certificate_scope(blueprint, stock, &self.context.auth, self.now)
-    }
-
-    pub(super) fn doors(&self, stock: &ClusterObjects) -> Transport {
-        Transport::observe(self.blueprint.spec, stock, self.now)
-    }
-
-    pub(super) async fn observe(&self, stock: ClusterObjects, doors: &Transport) -> Observation {
-        let Context { keyring, auth, objects, peer_rtt, .. } = self.context;
-        let credentials = keyring.credentials(self.blueprint.uid, self.now);
-        let (mut heard, lines) = observe::probe_etcd(&stock, credentials.as_ref(), self.now).await;
-        let blueprint = Blueprint { transport: Some(doors), ..*self.blueprint };
-        let known = keyring.operator_cn_recognized(self.blueprint.uid);
-        heard.auth = auth.ask(objects, &blueprint, (&heard, &lines, known), self.now).await;
-        let named = |word: String| MemberName(format!("{}-{word}", self.blueprint.name));
-        let free = random::name_suffixes(CANDIDATE_NAMES).into_iter().map(named).collect();
-        let trust = keyring.trust(self.blueprint.uid);
-        // Who is silent must not be waited for once more.
-        let may_ask = !options::heartbeat_is_set(self.blueprint.spec) && heard.all_reachable();
-        let measured = match heard.council.known().filter(|_| may_ask) {
-            Some(council) => peer_rtt.ask(&stock, council, self.now).await,
-            None => None,
-        };
-        Observation { stock, heard, lines, names: free, trust, measured }
     }
 
     pub(super) fn inputs<'b>(
         &self,
         blueprint: &'b Blueprint<'b>,
-        way: UpgradePath,
-        before: Option<&'b PreviousSpec>,
-        observation: &'b Observation,
+        observed: &'b Observed,
     ) -> StateInputs<'b> {
-        let Observation { stock, heard, names, trust, .. } = observation;
-        let (now, since, trust) = (self.now, self.context.since, trust.as_ref());
         StateInputs {
             blueprint,
-            stock,
-            heard,
-            way,
-            before,
-            now,
-            since,
-            names: names.clone(),
-            trust,
+            objects: &observed.objects,
+            probe: &observed.probe,
+            path: observed.path,
+            previous: observed.previous.as_deref(),
+            now: self.now,
+            observing_since: self.context.observing_since,
+            names: observed.names.clone(),
+            trust: observed.trust.as_ref(),
         }
+    }
+
+    pub(super) fn certificate_scope<'b>(
+        &self,
+        blueprint: &'b Blueprint<'b>,
+        objects: &ClusterObjects,
+    ) -> CertificateScope<'b> {
+        certificate_scope(blueprint, objects, &self.context.auth, self.now)
+    }
+
+    pub(super) fn transport(&self, objects: &ClusterObjects) -> Transport {
+        Transport::observe(self.blueprint.spec, objects, self.now)
+    }
+
+    /// Appends the observation to the trace of a test build.
+    pub(super) fn trace(&self, live: bool, observation: &Observation) {
+        let Observation { state, plan, .. } = observation;
+        let cluster = self.blueprint.name;
+        fault_injection::trace(
+            || json!({ "cluster": cluster, "live": live, "state": state, "plan": plan }),
+        );
     }
 }

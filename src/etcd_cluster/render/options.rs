@@ -14,7 +14,7 @@ use crate::api::etcd_cluster::validated::{Compaction, EtcdCluster};
 use crate::api::etcd_version::Minor;
 use crate::api::field::Field;
 use crate::etcd_cluster::heartbeat::{self, HeartbeatProfile};
-use crate::etcd_cluster::observe::objects::{ClusterObjects, name_of, stays};
+use crate::etcd_cluster::observe::objects::{ClusterObjects, is_remaining, name_of};
 
 const MEBI: u64 = 1 << 20;
 /// A smaller volume has no space for as many WAL files as etcd keeps by default.
@@ -70,8 +70,8 @@ impl Measured {
 
 /// The capacity of the smallest PVC of the remaining members.
 pub(crate) fn smallest_volume(stock: &ClusterObjects) -> Option<u64> {
-    let remaining = stock.members.iter().filter(|it| stays(it));
-    let claims = remaining.filter_map(|it| stock.claim(&name_of(it)));
+    let remaining = stock.members.iter().filter(|it| is_remaining(it));
+    let claims = remaining.filter_map(|it| stock.pvc(&name_of(it)));
     let sizes = claims.filter_map(|it| {
         let size = it.status.as_ref()?.capacity.as_ref()?.get("storage")?;
         u64::try_from(milli_units(size)?.div_euclid(1000)).ok()

@@ -52,24 +52,24 @@ impl DbFile {
 impl StateInputs<'_> {
     /// How the members' files are looked after.
     pub(crate) fn upkeep(&self) -> Defragmentation {
-        let told = DefragStatus::parse(&self.stock.cluster.status.clone().unwrap_or_default());
+        let told = DefragStatus::parse(&self.objects.cluster.status.clone().unwrap_or_default());
         let under_way = told.is_in_progress(self.now);
         let begun = Defragmentation {
-            rewriting: told.members.last().filter(|_| under_way).cloned(),
-            settling: under_way && told.members.is_empty(),
-            round: told.run(),
+            in_progress: told.members.last().filter(|_| under_way).cloned(),
+            waiting_for_compaction: under_way && told.members.is_empty(),
+            run: told.run(),
             due: None,
-            history: None,
+            compact_to: None,
         };
-        let Reading::Known(council) = &self.heard.council else { return begun };
+        let Reading::Known(council) = &self.probe.quorum else { return begun };
         let history = self.history(council, &told);
-        let due = if begun.round.is_some() { None } else { self.due(council, &told, history) };
-        Defragmentation { due, history, ..begun }
+        let due = if begun.run.is_some() { None } else { self.due(council, &told, history) };
+        Defragmentation { due, compact_to: history, ..begun }
     }
 
     /// Whether a member may be silent because it rewrites its file.
     pub(crate) fn is_defragmenting(&self, name: &MemberName) -> bool {
-        let told = DefragStatus::parse(&self.stock.cluster.status.clone().unwrap_or_default());
+        let told = DefragStatus::parse(&self.objects.cluster.status.clone().unwrap_or_default());
         told.is_in_progress(self.now) && told.members.last() == Some(name)
     }
 
@@ -109,7 +109,7 @@ impl StateInputs<'_> {
     /// Up to where history must be given up, where what is in use is too much. Once in a round: what does not help then does not help
     /// again and again.
     fn history(&self, council: &QuorumView, told: &DefragStatus) -> Option<Revision> {
-        let was_tried = told.run().is_some_and(|it| it.occasion == DefragTrigger::NoSpace);
+        let was_tried = told.run().is_some_and(|it| it.trigger == DefragTrigger::NoSpace);
         let fits = |it: Option<DbFile>| it.is_some_and(|it| it.has_room_for(it.in_use));
         if was_tried || !is_full(council) || self.files(council).all(fits) {
             return None;
@@ -152,7 +152,7 @@ impl StateInputs<'_> {
 
     /// The files of all who vote; nothing of those who do not answer.
     fn files<'a>(&'a self, council: &'a QuorumView) -> impl Iterator<Item = Option<DbFile>> + 'a {
-        let voters = council.list.iter().filter(|it| !it.is_learner);
+        let voters = council.members.iter().filter(|it| !it.is_learner);
         voters.map(|it| {
             let name = it.peer_urls.iter().find_map(|url| member_of_peer_url(url))?;
             self.db_file(&name, it.id)
@@ -162,18 +162,18 @@ impl StateInputs<'_> {
     /// A member's file.
     pub(crate) fn db_file(&self, name: &MemberName, id: u64) -> Option<DbFile> {
         let EndpointStatus { db_size, db_in_use, .. } =
-            self.heard.standing(name).filter(|it| it.member == id)?;
+            self.probe.status(name).filter(|it| it.member == id)?;
         Some(DbFile {
             size: u64::try_from(*db_size).ok()?,
             in_use: u64::try_from(*db_in_use).ok()?,
-            quota: self.stock.pod(name).and_then(quota),
+            quota: self.objects.pod(name).and_then(quota),
         })
     }
 }
 
 /// Whether a file has reached its quota.
 fn is_full(council: &QuorumView) -> bool {
-    council.alarms.iter().any(|it| it.alarm_type == Alarm::NoSpace.word())
+    council.alarms.iter().any(|it| it.alarm_type == Alarm::NoSpace.name())
 }
 
 /// The quota that etcd runs with in a pod.

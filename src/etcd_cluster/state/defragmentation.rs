@@ -11,24 +11,24 @@ use super::MemberName;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Defragmentation {
     /// The round that goes on.
-    pub round: Option<DefragRun>,
+    pub run: Option<DefragRun>,
     /// Why one should begin, if none goes on.
     pub due: Option<DefragTrigger>,
     /// Who may be silent because it rewrites its file.
-    pub rewriting: Option<MemberName>,
+    pub in_progress: Option<MemberName>,
     /// Up to where history is given up, if nothing else makes room.
-    pub history: Option<Revision>,
+    pub compact_to: Option<Revision>,
     /// Whether history was given up a moment ago, and members may not have let go of it yet.
-    pub settling: bool,
+    pub waiting_for_compaction: bool,
 }
 
 /// A round: one member after the other, each twice at the most.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct DefragRun {
     /// Why it began.
-    pub occasion: DefragTrigger,
+    pub trigger: DefragTrigger,
     /// Whose turn it was, in order.
-    pub turns: Vec<MemberName>,
+    pub completed: Vec<MemberName>,
 }
 
 /// Why files are rewritten.
@@ -73,7 +73,7 @@ impl DefragTrigger {
 
     /// The one word for it.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Schedule => "Schedule",
             Self::Threshold => "Threshold",
@@ -85,7 +85,7 @@ impl DefragTrigger {
 impl Alarm {
     /// etcd's word for it.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::NoSpace => "NOSPACE",
             Self::Corrupt => "CORRUPT",

@@ -29,7 +29,7 @@ pub(crate) fn is_replacement_due(
     let repair = look.blueprint.spec.repair;
     let lasted = |since| duration_since(look, since);
     let patience = repair.replace_after.saturating_mul(LEARNER_PATIENCE_FACTOR);
-    if let Some(standing) = look.heard.standing(&name_of(object)) {
+    if let Some(standing) = look.probe.status(&name_of(object)) {
         // One that is heard and votes may only lack the others; where those agree without it, it does not. One that listens and
         // never catches up stands in everybody's way. Both may have much to read.
         let since = if standing.is_learner {
@@ -48,7 +48,7 @@ pub(crate) fn is_replacement_due(
         // A new pod has its own time: the one before may have been made from something that was taken back.
         Some(pod) => lasted(made_at(pod).map_or(since, |it| it.max(since))),
         // It comes back as soon as a pod can be made for it.
-        None if look.stock.claim(&name_of(object)).is_some() => return false,
+        None if look.objects.pvc(&name_of(object)).is_some() => return false,
         None => lasted(since),
     };
     let crashes = pod.is_some_and(|it| pod::is_crash_looping(it, repair.recreate_attempts));
@@ -60,7 +60,7 @@ pub(crate) fn is_failing(look: &StateInputs<'_>, object: &EtcdMember, pod: Optio
     let Some(pod) = pod else {
         return refused_since(object).is_some_and(|it| duration_since(look, it) >= MIN_CRASH_GRACE);
     };
-    if look.heard.standing(&name_of(object)).is_some() {
+    if look.probe.status(&name_of(object)).is_some() {
         return is_replacement_due(look, object, Some(pod)) && look.is_isolated(&name_of(object));
     }
     let lasted = duration_since(look, made_at(pod).unwrap_or(look.now));
@@ -68,12 +68,12 @@ pub(crate) fn is_failing(look: &StateInputs<'_>, object: &EtcdMember, pod: Optio
     pod::is_crash_looping(pod, attempts)
         || pod::cannot_be_created(pod) && lasted >= MIN_CRASH_GRACE
         // Without a quorum whoever is away may lack nothing but the others.
-        || look.heard.council.known().is_some() && is_replacement_due(look, object, Some(pod))
+        || look.probe.quorum.known().is_some() && is_replacement_due(look, object, Some(pod))
 }
 
 /// How long something has lasted, as far as this operator has watched it.
 fn duration_since(look: &StateInputs<'_>, since: Timestamp) -> Duration {
-    Duration::try_from(look.now.duration_since(since.max(look.since))).unwrap_or_default()
+    Duration::try_from(look.now.duration_since(since.max(look.observing_since))).unwrap_or_default()
 }
 
 /// When a pod was made.

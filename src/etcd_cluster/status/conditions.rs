@@ -41,7 +41,7 @@ const INVALID_SPEC: &str = "InvalidSpec";
 pub(super) fn all(input: &StatusInput<'_>, before: &EtcdClusterStatus) -> Vec<Condition> {
     let previous = before.conditions.known().map(Vec::as_slice).unwrap_or_default();
     let now = input.inputs.now;
-    let generation = input.inputs.stock.cluster.metadata.generation;
+    let generation = input.inputs.objects.cluster.metadata.generation;
     let updates = updates(input, previous);
     updates.iter().map(|it| with_transition_time(previous, it, generation, now)).collect()
 }
@@ -91,7 +91,7 @@ fn not_stalled() -> ConditionUpdate {
 }
 
 fn available(input: &StatusInput<'_>, message: &str) -> ConditionUpdate {
-    let formed = input.state.record.formed.is_some();
+    let formed = input.state.bootstrap.cluster_id.is_some();
     if formed && input.state.etcd.known().is_some() {
         let message = "Linearizable reads succeed on a quorum of voters";
         return ConditionUpdate::r#true(AVAILABLE, QUORUM_AVAILABLE, message);
@@ -106,7 +106,7 @@ fn quorum_lost(
     message: String,
 ) -> ConditionUpdate {
     let because = input.plan.reason;
-    let formed = input.state.record.formed.is_some();
+    let formed = input.state.bootstrap.cluster_id.is_some();
     if input.state.etcd.known().is_some() {
         let message = format!("Quorum is available ({})", messages::healthy_voters(input));
         return ConditionUpdate::r#false(QUORUM_LOST, QUORUM_AVAILABLE, message);
@@ -133,17 +133,18 @@ fn paused(because: Reason) -> ConditionUpdate {
 /// Whether nothing goes on until the user does something.
 fn needs_user(input: &StatusInput<'_>) -> bool {
     let because = input.plan.reason;
-    let has_alarm = input.state.etcd.known().is_some_and(|it| it.alarmed);
+    let has_alarm = input.state.etcd.known().is_some_and(|it| it.blocking_alarm);
     // If a rollback were possible it would have been done. An alarm is resolved automatically, or has
     // a reason of its own.
     let is_blocked = because == Reason::RollingUpdateBlocked && !has_alarm;
     // A member that only lacks the other voters recovers with them. One that crashes runs again and
     // again for a moment, which is no recovery.
     let attempts = input.inputs.blueprint.spec.repair.recreate_attempts;
-    let pod = |member: &Member| input.inputs.stock.pod(&member.name);
-    let fails =
-        |member: &Member| member.fails || pod(member).is_some_and(|pod| restarts(pod) >= attempts);
-    let is_unreachable = |member: &Member| input.inputs.heard.standing(&member.name).is_none();
+    let pod = |member: &Member| input.inputs.objects.pod(&member.name);
+    let fails = |member: &Member| {
+        member.failing || pod(member).is_some_and(|pod| restarts(pod) >= attempts)
+    };
+    let is_unreachable = |member: &Member| input.inputs.probe.status(&member.name).is_none();
     let is_lost = because == Reason::QuorumLost
         && input.state.remaining().any(|it| is_unreachable(it) && fails(it));
     because.needs_user() || is_blocked || is_lost
@@ -154,7 +155,7 @@ fn unmet_spec(input: &StatusInput<'_>) -> Option<(&'static str, String)> {
     if input.plan.reason != Reason::Defragmenting {
         return None;
     }
-    let DesiredState { way_back, course, .. } = input.state.wanted;
+    let DesiredState { rollback: way_back, version: course, .. } = input.state.desired;
     let auth = input.state.etcd.known().map(|it| it.auth);
     if auth == Some(AuthState::RootPasswordMissing) {
         return Some((Reason::RootPasswordMissing.name(), transport::message(input)));
@@ -209,10 +210,10 @@ fn not_ready(input: &StatusInput<'_>) -> Option<(&'static str, String)> {
     if let Some(stuck) = &input.certificates.stuck {
         return Some((CERTIFICATE_ERROR, stuck.to_string()));
     }
-    if let Reading::Known(council) = &input.inputs.heard.council
+    if let Reading::Known(council) = &input.inputs.probe.quorum
         && let Some(alarm) = council.alarms.first()
     {
-        let entry = council.list.iter().find(|it| it.id == alarm.member);
+        let entry = council.members.iter().find(|it| it.id == alarm.member);
         let member = entry.and_then(|it| it.peer_urls.first()).map_or("a member", String::as_str);
         let message = format!(
             "Alarm {} is active on {member}: etcd rejects writes or its data is corrupt",
@@ -255,8 +256,8 @@ fn updating(input: &StatusInput<'_>, previous: &[Condition]) -> ConditionUpdate 
     }
     let was_updating = is_updating(previous);
     let is_healthy = input.state.etcd.known().is_some_and(EtcdState::all_voters_healthy);
-    let is_outdated = input.state.remaining().any(|it| it.made != TemplateState::UpToDate);
-    let formed = input.state.record.formed.is_some();
+    let is_outdated = input.state.remaining().any(|it| it.template != TemplateState::UpToDate);
+    let formed = input.state.bootstrap.cluster_id.is_some();
     if !formed || !(is_update || is_outdated || was_updating && !is_healthy) {
         return ConditionUpdate::r#false(UPDATING, "UpToDate", "All members are up to date");
     }
@@ -277,8 +278,8 @@ pub(super) fn was_updating(cluster: &EtcdCluster) -> bool {
 }
 
 fn scaling(input: &StatusInput<'_>) -> ConditionUpdate {
-    let (remaining, desired) = (input.state.remaining().count(), input.state.wanted.replicas);
-    let formed = input.state.record.formed.is_some();
+    let (remaining, desired) = (input.state.remaining().count(), input.state.desired.replicas);
+    let formed = input.state.bootstrap.cluster_id.is_some();
     let is_leaving = input.plan.reason == Reason::RemovingMember;
     if formed && desired > 0 && (remaining != desired || is_leaving) {
         let message = if remaining == desired {

@@ -19,7 +19,7 @@ pub(super) fn role(state: &ObservedState, name: &MemberName) -> MemberRole {
     match etcd.entry(name) {
         None => MemberRole::Unknown,
         Some(entry) if etcd.leads(entry.id) => MemberRole::Leader,
-        Some(entry) if entry.learner => MemberRole::Learner,
+        Some(entry) if entry.is_learner => MemberRole::Learner,
         Some(_) => MemberRole::Voter,
     }
 }
@@ -29,7 +29,7 @@ pub(crate) fn member_status(input: &StatusInput<'_>, object: &EtcdMember) -> Etc
     let (inputs, state) = (input.inputs, input.state);
     let name = name_of(object);
     let before = object.status.clone().unwrap_or_default();
-    let standing = inputs.heard.standing(&name);
+    let standing = inputs.probe.status(&name);
     let entry = state.etcd.known().and_then(|etcd| etcd.entry(&name));
     let phase = phase(state, &name);
     let since = match (&before.phase, &before.phase_transition_time) {
@@ -52,8 +52,8 @@ pub(crate) fn member_status(input: &StatusInput<'_>, object: &EtcdMember) -> Etc
         version: standing
             .map(|it| it.version.as_str().into())
             .map_or_else(|| before.version.clone(), Field::Known),
-        pod: inputs.stock.pod(&name).map(|_| name.0.as_str().into()).into(),
-        volume: inputs.stock.claim(&name).map(|_| name.0.as_str().into()).into(),
+        pod: inputs.objects.pod(&name).map(|_| name.0.as_str().into()).into(),
+        volume: inputs.objects.pvc(&name).map(|_| name.0.as_str().into()).into(),
         phase_transition_time: Field::Known(since),
         conditions: Field::Known(conditions.collect()),
     }
@@ -67,8 +67,8 @@ fn phase(state: &ObservedState, name: &MemberName) -> MemberPhase {
             MemberPhase::Removed
         }
         (Intent::Leave | Intent::Removed, _, _) => MemberPhase::Removing,
-        (_, Some(Some(entry)), _) if entry.learner && entry.is_healthy() => MemberPhase::Learner,
-        (_, Some(Some(entry)), _) if !entry.learner => MemberPhase::Running,
+        (_, Some(Some(entry)), _) if entry.is_learner && entry.is_healthy() => MemberPhase::Learner,
+        (_, Some(Some(entry)), _) if !entry.is_learner => MemberPhase::Running,
         (_, _, Reading::Known(PodState::Missing | PodState::Gated)) => MemberPhase::Pending,
         (_, _, _) => MemberPhase::Starting,
     }
@@ -76,8 +76,8 @@ fn phase(state: &ObservedState, name: &MemberName) -> MemberPhase {
 
 fn condition_updates(input: &StatusInput<'_>, name: &MemberName) -> Vec<ConditionUpdate> {
     const REACHABLE_MESSAGE: &str = "etcd responds to status requests";
-    let voice = input.inputs.heard.voices.get(name);
-    let is_reachable = voice.is_some_and(|it| it.standing.is_some());
+    let voice = input.inputs.probe.members.get(name);
+    let is_reachable = voice.is_some_and(|it| it.status.is_some());
     let (reason, unreachable) = pods::unreachable(input, name);
     let reachable = if is_reachable {
         ConditionUpdate::r#true(REACHABLE, REACHABLE, REACHABLE_MESSAGE)
@@ -85,7 +85,7 @@ fn condition_updates(input: &StatusInput<'_>, name: &MemberName) -> Vec<Conditio
         ConditionUpdate::r#false(REACHABLE, reason, unreachable.clone())
     };
     let isolated = input.inputs.is_isolated(name).then(|| {
-        let error = voice.and_then(|it| it.silence.clone());
+        let error = voice.and_then(|it| it.error.clone());
         let error = error.unwrap_or_else(|| "no response".to_owned());
         format!(
             "Linearizable read failed on this member only, the other voters have quorum: {error}"

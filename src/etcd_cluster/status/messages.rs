@@ -33,48 +33,6 @@ pub(crate) fn truncate(text: &str) -> String {
     text.chars().take(MAX_MESSAGE.saturating_sub(3)).chain("...".chars()).collect()
 }
 
-/// A reason in a few words, for `status.plan`.
-pub(super) const fn reason_summary(because: Reason) -> &'static str {
-    match because {
-        Reason::Paused => "Reconciliation is paused",
-        Reason::CreatingMembers => "Creating the initial members",
-        Reason::Bootstrapping => "Waiting for a quorum of the initial members",
-        Reason::BootstrapFailed => "Bootstrap failed; recreating the initial members",
-        Reason::RetainedVolumesExist => "PVCs of a previous cluster with this name exist",
-        Reason::PreviousClusterTerminating => {
-            "Waiting for a previous cluster with this name to terminate"
-        }
-        Reason::Hibernated => "Cluster is hibernated",
-        Reason::QuorumLost => "No quorum of voters is reachable",
-        Reason::ClusterIdMismatch => "Cluster ID mismatch",
-        Reason::UnknownMember => "etcd reports unknown members",
-        Reason::RemovingMember => "Removing a member",
-        Reason::RemovalBlocked => "Member removal blocked: quorum would be lost",
-        Reason::AddingMember => "Adding a member",
-        Reason::LearnerFailed => "Learner failed to start or catch up",
-        Reason::ReplacingMember => "Replacing a failed member",
-        Reason::ReplacementBlocked => "Member replacement blocked: quorum would be lost",
-        Reason::RollingUpdate => "Rolling update in progress",
-        Reason::RollingUpdateBlocked => "Rolling update blocked",
-        Reason::UpdateFailed => "Update failed on the first member; rolling back",
-        Reason::RolledBack => "Update rolled back",
-        Reason::TlsTransition => "TLS transition in progress",
-        Reason::ConfiguringAuth => "Configuring etcd authentication",
-        Reason::RootPasswordMissing => "Root password is missing",
-        Reason::PreparingVersionChange => "Preparing the version change",
-        Reason::NoUpgradePath => "No upgrade path to spec.version",
-        Reason::ScalingUp => "Scaling up",
-        Reason::ScalingDown => "Scaling down",
-        Reason::Defragmenting => "Defragmenting members one at a time",
-        Reason::NoSpace => "NOSPACE alarm: reclaiming space",
-        Reason::NoSpaceUnresolved => "NOSPACE alarm: no space can be reclaimed",
-        Reason::CorruptMember => "CORRUPT alarm: replacing corrupt members",
-        Reason::CorruptionUnresolved => "CORRUPT alarm: no majority of members has the same data",
-        Reason::MemberUnhealthy => "Waiting for an unhealthy voter to recover",
-        Reason::Healthy => "Observed state matches the spec",
-    }
-}
-
 /// The message of the cluster: its state, then pods that cannot run, then the last error.
 pub(crate) fn message(input: &StatusInput<'_>) -> String {
     let mut sentences = vec![state_message(input)];
@@ -90,9 +48,9 @@ pub(crate) fn message(input: &StatusInput<'_>) -> String {
 #[expect(clippy::too_many_lines, reason = "one arm per reason, most of them one line")]
 fn state_message(input: &StatusInput<'_>) -> String {
     let state = input.state;
-    let desired = state.wanted.replicas;
+    let desired = state.desired.replicas;
     let remaining = state.remaining().count();
-    let initial = state.record.founders.len();
+    let initial = state.bootstrap.members.len();
     match input.plan.reason {
         Reason::Paused => {
             "Reconciliation is paused (spec.paused is true). Set spec.paused to false to resume".to_owned()
@@ -172,7 +130,7 @@ fn cluster_id_mismatch(input: &StatusInput<'_>) -> String {
         "Cluster ID mismatch: members report {}, expected {}. Reconciliation stopped; remove the other etcd cluster that answers at \
          the members' addresses",
         id(reported),
-        id(input.state.record.formed),
+        id(input.state.bootstrap.cluster_id),
     )
 }
 
@@ -201,10 +159,10 @@ pub(super) fn healthy_voters(input: &StatusInput<'_>) -> String {
 fn member_unhealthy(input: &StatusInput<'_>) -> String {
     let names = unhealthy(input);
     let first = names.first().map(|it| MemberName(it.clone()));
-    let probe = first.and_then(|it| input.inputs.heard.voices.get(&it));
-    let error = probe.and_then(|it| it.silence.as_deref()).map(shorten);
+    let probe = first.and_then(|it| input.inputs.probe.members.get(&it));
+    let error = probe.and_then(|it| it.error.as_deref()).map(shorten);
     let state =
-        if probe.is_some_and(|it| it.standing.is_some()) { "unhealthy" } else { "unreachable" };
+        if probe.is_some_and(|it| it.status.is_some()) { "unhealthy" } else { "unreachable" };
     let cause = error.map(|it| format!(" ({it})")).unwrap_or_default();
     let after = duration(input.inputs.blueprint.spec.repair.replace_after);
     format!(
@@ -225,7 +183,8 @@ fn duration(time: Duration) -> String {
 }
 
 fn previous_cluster(input: &StatusInput<'_>) -> String {
-    let names: Vec<String> = input.state.predecessors.iter().map(ToString::to_string).collect();
+    let names: Vec<String> =
+        input.state.previous_cluster_objects.iter().map(ToString::to_string).collect();
     let (cluster, namespace) = (input.inputs.blueprint.name, input.inputs.blueprint.namespace);
     format!(
         "Waiting for {} members of a previous cluster {cluster} to terminate: {}. If that cluster was deleted with deletionPolicy Disconnect, \
@@ -237,7 +196,7 @@ fn previous_cluster(input: &StatusInput<'_>) -> String {
 }
 
 fn retained_volumes(input: &StatusInput<'_>) -> String {
-    let names: Vec<String> = input.state.retained.iter().map(ToString::to_string).collect();
+    let names: Vec<String> = input.state.retained_volumes.iter().map(ToString::to_string).collect();
     let (cluster, namespace) = (input.inputs.blueprint.name, input.inputs.blueprint.namespace);
     format!(
         "{} PVCs of a previous cluster {cluster} exist and are not reused. To start with empty data, delete them: kubectl -n {namespace} \
@@ -250,8 +209,8 @@ fn retained_volumes(input: &StatusInput<'_>) -> String {
 fn quorum_lost(input: &StatusInput<'_>) -> String {
     let namespace = input.inputs.blueprint.namespace;
     let is_corrupt =
-        |it: &MemberProbe| it.silence.as_deref().is_some_and(|it| it.contains(CORRUPT_ERROR));
-    if input.inputs.heard.voices.values().any(|it| it.standing.is_some() && is_corrupt(it)) {
+        |it: &MemberProbe| it.error.as_deref().is_some_and(|it| it.contains(CORRUPT_ERROR));
+    if input.inputs.probe.members.values().any(|it| it.status.is_some() && is_corrupt(it)) {
         return "CORRUPT alarm: members have different data and etcd rejects all requests. Reconciliation stopped. Keep all PVCs, compare \
                 the members with `etcdctl endpoint hashkv`, and disarm the alarm with `etcdctl alarm disarm` when you know which member \
                 has the correct data"
@@ -267,12 +226,12 @@ fn quorum_lost(input: &StatusInput<'_>) -> String {
 }
 
 fn reachable(input: &StatusInput<'_>) -> usize {
-    input.inputs.heard.voices.values().filter(|it| it.standing.is_some()).count()
+    input.inputs.probe.members.values().filter(|it| it.status.is_some()).count()
 }
 
 fn unknown_members(input: &StatusInput<'_>) -> Vec<String> {
     let Reading::Known(etcd) = &input.state.etcd else { return Vec::new() };
-    let unknown = etcd.list.iter().filter(|it| input.state.member(&it.name).is_none());
+    let unknown = etcd.members.iter().filter(|it| input.state.member(&it.name).is_none());
     unknown.map(|it| it.name.to_string()).collect()
 }
 
@@ -284,7 +243,7 @@ fn leaving(input: &StatusInput<'_>) -> Vec<String> {
 fn joining(input: &StatusInput<'_>) -> Vec<String> {
     let is_voter = |name: &MemberName| {
         let etcd = input.state.etcd.known();
-        etcd.and_then(|it| it.entry(name)).is_some_and(|it| !it.learner)
+        etcd.and_then(|it| it.entry(name)).is_some_and(|it| !it.is_learner)
     };
     let joining = input.state.members.iter();
     let joining = joining.filter(|it| it.intent == state::Intent::Join && !is_voter(&it.name));
@@ -298,7 +257,7 @@ fn unhealthy(input: &StatusInput<'_>) -> Vec<String> {
 
 /// The members that fail to start with the current template.
 fn failing(input: &StatusInput<'_>) -> Vec<String> {
-    input.state.remaining().filter(|it| it.fails).map(|it| it.name.to_string()).collect()
+    input.state.remaining().filter(|it| it.failing).map(|it| it.name.to_string()).collect()
 }
 
 fn list(names: &[String]) -> String {

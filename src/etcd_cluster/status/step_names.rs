@@ -8,7 +8,7 @@ use crate::etcd_cluster::state::{MemberId, ObservedState};
 /// The name of the next step; `None` if there is nothing to do.
 pub(crate) fn step_name(plan: &Plan, state: &ObservedState) -> String {
     let name = |id: &MemberId| {
-        let entry = state.etcd.known().and_then(|etcd| etcd.list.iter().find(|it| it.id == *id));
+        let entry = state.etcd.known().and_then(|etcd| etcd.members.iter().find(|it| it.id == *id));
         entry.map_or_else(|| format!("{:x}", id.0), |it| it.name.to_string())
     };
     match &plan.step {
@@ -32,7 +32,7 @@ pub(crate) fn step_name(plan: &Plan, state: &ObservedState) -> String {
         Step::Compact(revision) => format!("Compact to revision {}", revision.0),
         Step::Defragment(name) => format!("Defragment {name}"),
         Step::FinishDefragmentation => "Finish defragmentation".to_owned(),
-        Step::DisarmAlarm(alarm) => format!("Disarm alarm {}", alarm.word()),
+        Step::DisarmAlarm(alarm) => format!("Disarm alarm {}", alarm.name()),
         Step::RecreatePod(name) => format!("Recreate pod {name}"),
         Step::DeletePod(name) => format!("Delete pod {name}"),
         Step::DeleteMember(name) => format!("Delete member {name}"),

@@ -31,8 +31,8 @@ fn lag_below_a_thousand_entries_is_not_reported() {
 /// Three voters, of which one is unhealthy.
 fn one_unhealthy(fails: bool) -> ObservedState {
     let (mut seen, mut etcd) = three();
-    seen.members[2].fails = fails;
-    etcd.list[2].healthy = Reading::Known(false);
+    seen.members[2].failing = fails;
+    etcd.members[2].healthy = Reading::Known(false);
     ObservedState { etcd: Reading::Known(etcd), ..seen }
 }
 
@@ -85,9 +85,9 @@ fn conditions(
 fn rollback_stays_reported_during_defragmentation() {
     let reported = |way_back, course| {
         let mut seen = one_unhealthy(false);
-        seen.wanted = DesiredState { course, way_back, ..seen.wanted };
+        seen.desired = DesiredState { version: course, rollback: way_back, ..seen.desired };
         if let Reading::Known(etcd) = &mut seen.etcd {
-            etcd.list[2].healthy = Reading::Known(true);
+            etcd.members[2].healthy = Reading::Known(true);
         }
         let all = conditions(&seen, Reason::Defragmenting, BTreeMap::new());
         ["Ready", "Stalled", UPDATING].map(|it| all[it].clone())
@@ -109,7 +109,7 @@ fn cluster_is_stalled_only_if_the_user_must_act() {
     let is_stalled = |fails, alarmed, because| {
         let mut seen = one_unhealthy(fails);
         if let Reading::Known(etcd) = &mut seen.etcd {
-            etcd.alarmed = alarmed;
+            etcd.blocking_alarm = alarmed;
         }
         conditions(&seen, because, BTreeMap::new())["Stalled"].0
     };

@@ -122,7 +122,7 @@ impl Transport {
         objects: &ClusterObjects,
         now: Timestamp,
     ) -> Field<ClientTlsStatus> {
-        if state.record.formed.is_none() {
+        if state.bootstrap.cluster_id.is_none() {
             return Field::Absent;
         }
         let pods: Vec<ClientListeners> = active_pods(objects).filter_map(listeners_of).collect();

@@ -37,7 +37,7 @@ impl NamespaceAccessMetrics {
         self.granted.set(i64::try_from(namespaces).unwrap_or(i64::MAX));
     }
 
-    /// Counts a change that was made.
+    /// Counts a change.
     pub(crate) fn change(&self, reason: &'static str) {
         self.changes.get_or_create(&[("reason", reason)]).inc();
     }

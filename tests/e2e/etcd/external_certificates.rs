@@ -317,19 +317,19 @@ async fn invalid_secrets_are_reported(
     let mut other_ca = good.clone();
     other_ca.insert("ca.crt".to_owned(), TestCa::new("other")?.pem);
     let cases: Vec<(BTreeMap<String, String>, String)> = vec![
-        (keyless, "tls.key cannot be used: it is missing".to_owned()),
-        (other_ca, "none of the authorities has signed it".to_owned()),
+        (keyless, "tls.key cannot be used: missing".to_owned()),
+        (other_ca, "no CA of the trust bundle signed the certificate".to_owned()),
         (
             with_leaf(client_ca.issue("members", &["a.example.com".to_owned()], Usage::Both)?),
             format!("it must name {host}"),
         ),
         (
             with_leaf(client_ca.issue("members", hosts, Usage::Server)?),
-            "it lacks the usage".to_owned(),
+            "the certificate lacks the required extended key usage".to_owned(),
         ),
         (
             with_leaf(client_ca.issue_for("members", hosts, Usage::Both, one_second)?),
-            "it has expired".to_owned(),
+            "the certificate has expired".to_owned(),
         ),
     ];
     let pods = pod_uids(cluster).await?;

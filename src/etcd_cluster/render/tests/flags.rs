@@ -200,10 +200,10 @@ fn tls_transition_accepts_both_client_schemes_and_mounts_peer_certs() {
         .unwrap(),
         members: vec![member],
         pods: vec![plain],
-        claims: Vec::new(),
+        pvcs: Vec::new(),
         services: Vec::new(),
-        budgets: Vec::new(),
-        predecessors: Vec::new(),
+        pdbs: Vec::new(),
+        previous_cluster_objects: Vec::new(),
     };
     let doors = Transport::observe(&closed, &stock, jiff::Timestamp::UNIX_EPOCH);
     let switching = Blueprint { transport: Some(&doors), ..blueprint(&closed) };

@@ -24,10 +24,10 @@ pub(crate) fn stock(members: Vec<Value>, pods: Vec<Value>, claims: Vec<Value>) -
         })),
         members: members.into_iter().map(object).collect(),
         pods: pods.into_iter().map(object).collect(),
-        claims: claims.into_iter().map(object).collect(),
+        pvcs: claims.into_iter().map(object).collect(),
         services: Vec::new(),
-        budgets: Vec::new(),
-        predecessors: Vec::new(),
+        pdbs: Vec::new(),
+        previous_cluster_objects: Vec::new(),
     }
 }
 
@@ -76,12 +76,12 @@ pub(crate) fn look_for<T>(
     });
     what(&StateInputs {
         blueprint: &blueprint,
-        stock,
-        heard,
-        way: UpgradePath::new(spec.version, stock, heard),
-        before: before.as_ref(),
+        objects: stock,
+        probe: heard,
+        path: UpgradePath::new(spec.version, stock, heard),
+        previous: before.as_ref(),
         now: NOW.parse().unwrap(),
-        since: Timestamp::UNIX_EPOCH,
+        observing_since: Timestamp::UNIX_EPOCH,
         names,
         trust: None,
     })
@@ -101,7 +101,7 @@ fn standing(id: u64, applied: u64) -> EndpointStatus {
 pub(crate) fn heard(voices: &[(&str, u64, u64, bool)], list: &[(u64, &str, bool)]) -> EtcdProbe {
     let voice = |(of, id, applied, agrees): &(&str, u64, u64, bool)| {
         let standing = Some(standing(*id, *applied));
-        (name(of), MemberProbe { standing, agrees: *agrees, silence: None })
+        (name(of), MemberProbe { status: standing, linearizable_read_ok: *agrees, error: None })
     };
     let listed = |(id, url, learner): &(u64, &str, bool)| MemberEntry {
         id: *id,
@@ -109,18 +109,18 @@ pub(crate) fn heard(voices: &[(&str, u64, u64, bool)], list: &[(u64, &str, bool)
         is_learner: *learner,
     };
     let council = QuorumView {
-        spokesman: name("main-a"),
-        cluster: 7,
+        queried_member: name("main-a"),
+        cluster_id: 7,
         leader: 1,
-        list: list.iter().map(listed).collect(),
+        members: list.iter().map(listed).collect(),
         alarms: Vec::new(),
         revision: 1,
     };
     EtcdProbe {
-        voices: voices.iter().map(voice).collect(),
-        council: Reading::Known(council),
+        members: voices.iter().map(voice).collect(),
+        quorum: Reading::Known(council),
         auth: AuthState::InSync,
-        copies: std::collections::BTreeMap::new(),
+        data_hashes: std::collections::BTreeMap::new(),
     }
 }
 
@@ -132,15 +132,15 @@ fn members_are_in_the_order_in_which_they_were_made() {
     let names: Vec<_> = seen.members.iter().map(|it| it.name.0.as_str()).collect();
     assert_eq!(names, ["main-b", "main-a"]);
     assert_eq!(seen.etcd, Reading::Unknown, "nobody was asked");
-    assert_eq!(seen.free_names, [name("main-z")], "a name that is taken is not free");
+    assert_eq!(seen.candidate_names, [name("main-z")], "a name that is taken is not free");
 }
 
 #[test]
 fn a_volume_of_another_cluster_is_not_ours() {
     let claims = vec![claim("main-old", "another"), claim("main-own", UID)];
     let seen = seen(&stock(vec![], vec![], claims), &EtcdProbe::none());
-    assert_eq!(seen.retained, [name("main-old")]);
-    assert_eq!(seen.orphans, [name("main-own")]);
+    assert_eq!(seen.retained_volumes, [name("main-old")]);
+    assert_eq!(seen.orphaned_volumes, [name("main-own")]);
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn a_pod_that_was_made_from_another_spec_is_stale_until_etcd_runs_in_it() {
         made["metadata"]["annotations"] = json!({names::POD_TEMPLATE_HASH_ANNOTATION: recipe});
         let member = member("main-a", "2026-11-16T10:00:00Z", json!({}));
         let seen = seen(&stock(vec![member], vec![made], vec![]), &EtcdProbe::none());
-        assert_eq!(seen.members[0].made, expected, "{recipe} {state}");
+        assert_eq!(seen.members[0].template, expected, "{recipe} {state}");
     }
 }
 
@@ -237,9 +237,9 @@ fn what_is_written_down_is_read_back() {
         "clusterID": "ff", "bootstrap": {"members": ["main-a"], "started": true, "aborted": false},
     }));
     let record = record(&status);
-    assert_eq!(record.founders, [name("main-a")]);
-    assert_eq!((record.begun, record.abandoned), (true, false));
-    assert_eq!(record.formed, Some(ClusterId(255)));
+    assert_eq!(record.members, [name("main-a")]);
+    assert_eq!((record.started, record.aborted), (true, false));
+    assert_eq!(record.cluster_id, Some(ClusterId(255)));
     assert_eq!(super::record(&EtcdClusterStatus::default()), BootstrapRecord::default());
 }
 
@@ -300,7 +300,7 @@ fn what_worked_is_known_from_a_member_that_runs_as_it_was_made_before() {
         let heard = said.map_or_else(EtcdProbe::none, |agrees| {
             heard(&[("main-a", 1, 1, agrees)], &[(1, "main-a", false)])
         });
-        let is_known = seen(&stock, &heard).wanted.way_back == Rollback::Available;
+        let is_known = seen(&stock, &heard).desired.rollback == Rollback::Available;
         assert_eq!(is_known, expected, "{made_of} {said:?} {ready}");
     }
 }
@@ -321,7 +321,7 @@ fn a_pod_that_has_yet_to_run_is_as_before_if_others_run_that_were_made_so() {
     let members = ["main-a", "main-b"].map(|it| member(it, made_at, json!({}))).to_vec();
     let stock = stock(members, pods, vec![]);
     let made = |heard: &EtcdProbe| {
-        seen(&stock, heard).members.iter().map(|it| it.made).collect::<Vec<_>>()
+        seen(&stock, heard).members.iter().map(|it| it.template).collect::<Vec<_>>()
     };
     let one = heard(&[("main-a", 1, 1, true)], &[(1, "main-a", false), (2, "main-b", false)]);
     assert_eq!(made(&one), [TemplateState::Outdated, TemplateState::PreviousNotRunning]);
@@ -338,10 +338,10 @@ fn a_way_down_that_etcd_was_told_is_wanted_if_the_spec_asks_for_it() {
         [("", Downgrade::None), ("3.6.0", Downgrade::Requested), ("3.5.0", Downgrade::Unwanted)]
     {
         let mut heard = heard(&[("main-a", 1, 1, true)], &[(1, "main-a", false)]);
-        let voice = heard.voices.get_mut(&name("main-a")).unwrap();
-        voice.standing.as_mut().unwrap().downgrade_target = told.to_owned();
+        let voice = heard.members.get_mut(&name("main-a")).unwrap();
+        voice.status.as_mut().unwrap().downgrade_target = told.to_owned();
         let seen = seen(&stock(vec![], vec![], vec![]), &heard);
-        assert_eq!(seen.etcd.known().unwrap().lowering, expected, "{told}");
+        assert_eq!(seen.etcd.known().unwrap().downgrade, expected, "{told}");
     }
 }
 
@@ -356,8 +356,8 @@ fn a_snapshot_is_made_when_the_count_has_come_that_a_member_runs_with() {
             json!({"currentVersion": "3.6.16", "raftLog": {"oldestWriter": "3.6", "sinceIndex": 40}}),
         ));
         let mut heard = heard(&[("main-a", 1, 50, true)], &[(1, "main-a", false)]);
-        let voice = heard.voices.get_mut(&name("main-a")).unwrap();
-        voice.standing.as_mut().unwrap().version = "3.6.16".to_owned();
+        let voice = heard.members.get_mut(&name("main-a")).unwrap();
+        voice.status.as_mut().unwrap().version = "3.6.16".to_owned();
         let spec = cluster(json!({"version": "3.7.3", "options": {"snapshotCount": 6000}}));
         look_for(&spec, &stock, &heard, |look| {
             look.raft_log_requirement().unwrap().missing_entries(&heard)
@@ -389,12 +389,12 @@ fn who_has_left_says_nothing_of_what_runs_also_where_nobody_can_be_asked() {
 fn a_member_that_is_called_in_the_other_way_is_still_ours() {
     let made = member("main-a", NOW, json!({}));
     let mut heard = heard(&[("main-a", 1, 10, true)], &[(1, "main-a", false)]);
-    if let Reading::Known(council) = &mut heard.council {
-        council.list[0].peer_urls = vec!["http://main-a.space.svc:2380".to_owned()];
+    if let Reading::Known(council) = &mut heard.quorum {
+        council.members[0].peer_urls = vec!["http://main-a.space.svc:2380".to_owned()];
     }
     let seen = seen(&stock(vec![made], vec![], vec![]), &heard);
     let etcd = seen.etcd.known().unwrap();
     let entry = etcd.entry(&name("main-a")).unwrap();
-    assert_eq!((entry.peer, seen.members[0].address), (Scheme::Http, Scheme::Https));
+    assert_eq!((entry.peer_scheme, seen.members[0].peer_scheme), (Scheme::Http, Scheme::Https));
     assert!(entry.is_healthy());
 }

@@ -34,27 +34,27 @@ fn seen(spec: Value, upkeep: Value, files: [(i64, i64); 3], full: bool) -> Obser
     let voices = [("main-a", 1, 10, true), ("main-b", 2, 10, true), ("main-c", 3, 10, true)];
     let list = [(1, "main-a", false), (2, "main-b", false), (3, "main-c", false)];
     let mut heard = heard(&voices, &list);
-    for (voice, (size, in_use)) in heard.voices.values_mut().zip(files) {
-        let standing = voice.standing.as_mut().unwrap();
+    for (voice, (size, in_use)) in heard.members.values_mut().zip(files) {
+        let standing = voice.status.as_mut().unwrap();
         (standing.db_size, standing.db_in_use) =
             (size.saturating_mul(MEBI), in_use.saturating_mul(MEBI));
         if size == 0 {
-            voice.standing = None;
+            voice.status = None;
         }
     }
-    let Reading::Known(council) = &mut heard.council else { panic!("nobody agrees") };
+    let Reading::Known(council) = &mut heard.quorum else { panic!("nobody agrees") };
     council.revision = 5000;
     if full {
         council.alarms.push(etcd_types::Alarm { member: 1, alarm_type: "NOSPACE" });
     }
     StateInputs {
         blueprint: &blueprint,
-        stock: &stock,
-        heard: &heard,
-        way: UpgradePath::new(spec.version, &stock, &heard),
-        before: None,
+        objects: &stock,
+        probe: &heard,
+        path: UpgradePath::new(spec.version, &stock, &heard),
+        previous: None,
         now: NOW.parse().unwrap(),
-        since: Timestamp::UNIX_EPOCH,
+        observing_since: Timestamp::UNIX_EPOCH,
         names: vec![name("main-z")],
         trust: None,
     }
@@ -66,7 +66,7 @@ fn etcd(seen: &ObservedState) -> &EtcdState {
 }
 
 fn worth(seen: &ObservedState) -> Vec<bool> {
-    etcd(seen).list.iter().map(|it| it.worth).collect()
+    etcd(seen).members.iter().map(|it| it.should_defragment).collect()
 }
 
 const THRESHOLD: &str = "10Mi";
@@ -76,21 +76,21 @@ fn a_file_is_worth_it_when_more_is_free_than_was_asked_for() {
     let asked = json!({"defragment": {"reclaimAbove": THRESHOLD}});
     let seen = seen(asked, json!({}), [(30, 20), (31, 20), (90, 85)], false);
     assert_eq!(worth(&seen), [false, true, false]);
-    assert_eq!(seen.upkeep.due, Some(DefragTrigger::Threshold));
+    assert_eq!(seen.defragmentation.due, Some(DefragTrigger::Threshold));
 }
 
 #[test]
 fn nobody_who_did_not_ask_for_it_is_disturbed() {
     let seen = seen(json!({}), json!({}), [(90, 10), (90, 10), (90, 10)], false);
     assert_eq!(worth(&seen), [false; 3]);
-    assert_eq!(seen.upkeep, Defragmentation::default());
+    assert_eq!(seen.defragmentation, Defragmentation::default());
 }
 
 #[test]
 fn what_gives_back_next_to_nothing_is_left_alone_however_little_was_asked_for() {
     let asked = json!({"defragment": {"reclaimAbove": "1"}});
     let seen = seen(asked, json!({}), [(2, 1), (20, 19), (20, 20)], false);
-    assert_eq!((worth(&seen), seen.upkeep.due), (vec![false; 3], None));
+    assert_eq!((worth(&seen), seen.defragmentation.due), (vec![false; 3], None));
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn free_space_is_a_reason_once_an_hour() {
     let asked = || json!({"defragment": {"reclaimAbove": THRESHOLD}});
     let ended = |at: &str| {
         let told = json!({"trigger": "Threshold", "startTime": at, "completionTime": at});
-        seen(asked(), told, [(90, 10); 3], false).upkeep.due
+        seen(asked(), told, [(90, 10); 3], false).defragmentation.due
     };
     assert_eq!(ended("2026-11-16T11:00:01Z"), None);
     assert_eq!(ended("2026-11-16T11:00:00Z"), Some(DefragTrigger::Threshold));
@@ -108,12 +108,16 @@ fn free_space_is_a_reason_once_an_hour() {
 fn with_a_schedule_files_are_looked_at_then_and_not_before() {
     let asked = || json!({"defragment": {"schedule": "@hourly", "reclaimAbove": THRESHOLD}});
     let due = |next: &str| {
-        seen(asked(), json!({"nextScheduleTime": next}), [(90, 10); 3], false).upkeep.due
+        seen(asked(), json!({"nextScheduleTime": next}), [(90, 10); 3], false).defragmentation.due
     };
     assert_eq!(due("2026-11-16T13:00:00Z"), None);
     assert_eq!(due("2026-11-16T12:00:00Z"), Some(DefragTrigger::Schedule));
     assert_eq!(due("2026-11-15T07:00:00Z"), Some(DefragTrigger::Schedule), "it was missed");
-    assert_eq!(seen(asked(), json!({}), [(90, 10); 3], false).upkeep.due, None, "it was just set");
+    assert_eq!(
+        seen(asked(), json!({}), [(90, 10); 3], false).defragmentation.due,
+        None,
+        "it was just set"
+    );
     // Without a threshold a tenth of the file is enough.
     let plain = json!({"defragment": {"schedule": "@hourly"}});
     assert_eq!(
@@ -127,8 +131,8 @@ fn a_member_whose_turn_it_is_may_be_silent_for_its_time_and_not_longer() {
     let told = |until: &str| {
         let told = json!({"trigger": "Threshold", "startTime": NOW, "members": ["main-b", "main-c"], "deadline": until});
         let seen = seen(json!({}), told, [(30, 20), (30, 20), (0, 0)], false);
-        let given_up = seen.member(&name("main-c")).unwrap().given_up;
-        (seen.upkeep.rewriting, given_up)
+        let given_up = seen.member(&name("main-c")).unwrap().replacement_due;
+        (seen.defragmentation.in_progress, given_up)
     };
     assert_eq!(told("2026-11-16T12:00:01Z"), (Some(name("main-c")), false));
     assert_eq!(told("2026-11-16T12:00:00Z"), (None, true));
@@ -137,37 +141,51 @@ fn a_member_whose_turn_it_is_may_be_silent_for_its_time_and_not_longer() {
 #[test]
 fn where_free_space_fills_a_file_no_history_is_given_up() {
     let seen = seen(json!({}), json!({}), [(100, 70), (97, 70), (75, 70)], true);
-    assert_eq!(etcd(&seen).space, Quota::Exceeded);
+    assert_eq!(etcd(&seen).quota, Quota::Exceeded);
     assert_eq!(worth(&seen), [true, true, false], "more than a twentieth of the quota");
-    assert_eq!((seen.upkeep.due, seen.upkeep.history), (Some(DefragTrigger::NoSpace), None));
+    assert_eq!(
+        (seen.defragmentation.due, seen.defragmentation.compact_to),
+        (Some(DefragTrigger::NoSpace), None)
+    );
 }
 
 #[test]
 fn where_what_is_in_use_fills_a_file_history_is_given_up_once() {
     let full = [(100, 99), (100, 99), (100, 99)];
     let none = seen(json!({}), json!({}), full, true);
-    assert_eq!(none.upkeep.history, Some(Revision(5000)));
+    assert_eq!(none.defragmentation.compact_to, Some(Revision(5000)));
     let by_count =
         json!({"options": {"autoCompaction": {"mode": "Revision", "retentionRevisions": 3000}}});
-    assert_eq!(seen(by_count, json!({}), full, true).upkeep.history, Some(Revision(2000)));
+    assert_eq!(
+        seen(by_count, json!({}), full, true).defragmentation.compact_to,
+        Some(Revision(2000))
+    );
     let by_age = json!({"options": {"autoCompaction": {"retentionSeconds": 86400}}});
-    assert_eq!(seen(by_age, json!({}), full, true).upkeep.history, None, "it was asked for");
+    assert_eq!(
+        seen(by_age, json!({}), full, true).defragmentation.compact_to,
+        None,
+        "it was asked for"
+    );
     let done = json!({"compactedRevision": 5000});
     let after = seen(json!({}), done, full, true);
     assert_eq!(
-        (after.upkeep.history, after.upkeep.due),
+        (after.defragmentation.compact_to, after.defragmentation.due),
         (None, None),
         "there is nothing to be done"
     );
     let round = json!({"trigger": "NoSpace", "startTime": NOW, "compactedRevision": 3000});
-    assert_eq!(seen(json!({}), round, full, true).upkeep.history, None, "once in a round");
+    assert_eq!(
+        seen(json!({}), round, full, true).defragmentation.compact_to,
+        None,
+        "once in a round"
+    );
 }
 
 #[test]
 fn room_that_did_not_last_is_made_again_after_a_while() {
     let ended = |at: &str| {
         let told = json!({"trigger": "NoSpace", "startTime": at, "completionTime": at});
-        seen(json!({}), told, [(100, 20); 3], true).upkeep.due
+        seen(json!({}), told, [(100, 20); 3], true).defragmentation.due
     };
     assert_eq!(ended("2026-11-16T11:55:01Z"), None);
     assert_eq!(ended("2026-11-16T11:55:00Z"), Some(DefragTrigger::NoSpace));
@@ -175,7 +193,7 @@ fn room_that_did_not_last_is_made_again_after_a_while() {
 
 #[test]
 fn there_is_room_when_a_fifth_of_every_quota_is_free_and_nobody_is_silent() {
-    let room = |files| etcd(&seen(json!({}), json!({}), files, true)).space == Quota::Recovered;
+    let room = |files| etcd(&seen(json!({}), json!({}), files, true)).quota == Quota::Recovered;
     assert!(room([(80, 20), (10, 10), (80, 80)]));
     assert!(!room([(80, 20), (10, 10), (81, 80)]));
     assert!(!room([(80, 20), (0, 0), (80, 80)]), "nobody knows");

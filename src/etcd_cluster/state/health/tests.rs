@@ -14,7 +14,7 @@ fn told(kind: &str, status: &str, since: &str) -> Value {
 
 fn given_up(status: Value, pods: Vec<Value>, heard: &EtcdProbe) -> bool {
     let member = member("main-a", "2026-11-16T10:00:00Z", status);
-    seen(&stock(vec![member], pods, vec![]), heard).members[0].given_up
+    seen(&stock(vec![member], pods, vec![]), heard).members[0].replacement_due
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn a_member_is_given_up_after_its_time_and_not_while_it_is_heard() {
 #[test]
 fn a_voter_that_is_left_out_has_more_time_and_a_time_of_its_own() {
     let alone = heard(&[("main-a", 1, 1, false)], &[(1, "main-a", false)]);
-    let nobody = EtcdProbe { council: Reading::Unknown, ..alone.clone() };
+    let nobody = EtcdProbe { quorum: Reading::Unknown, ..alone.clone() };
     let left_out = |since: &str| told("Isolated", "True", since);
     let (ages, long) = ("2026-11-16T10:00:00Z", "2026-11-16T11:49:00Z");
     assert!(!given_up(left_out(ages), vec![], &nobody), "it lacks only the others");
@@ -61,7 +61,7 @@ fn a_pod_fails_that_crashes_too_often_or_cannot_be_made_for_a_minute() {
         made["metadata"]["creationTimestamp"] = json!(made_at);
         let stock =
             stock(vec![member("main-a", "2026-11-16T10:00:00Z", json!({}))], vec![made], vec![]);
-        let fails = |heard: &EtcdProbe| seen(&stock, heard).members[0].fails;
+        let fails = |heard: &EtcdProbe| seen(&stock, heard).members[0].failing;
         assert_eq!(fails(&EtcdProbe::none()), expected, "{state} {restarts} {made_at}");
         let heard = heard(&[("main-a", 1, 1, true)], &[(1, "main-a", false)]);
         assert!(!fails(&heard), "it is heard: {state}");
@@ -72,7 +72,7 @@ fn a_pod_fails_that_crashes_too_often_or_cannot_be_made_for_a_minute() {
 fn a_member_fails_whose_pod_is_refused_for_a_minute() {
     let fails = |kind: &str, since: &str| {
         let member = member("main-a", "2026-11-16T10:00:00Z", told(kind, "True", since));
-        seen(&stock(vec![member], vec![], vec![]), &EtcdProbe::none()).members[0].fails
+        seen(&stock(vec![member], vec![], vec![]), &EtcdProbe::none()).members[0].failing
     };
     assert!(fails("PodRejected", "2026-11-16T11:58:30Z"));
     assert!(!fails("PodRejected", "2026-11-16T11:59:30Z"), "too early");

@@ -36,13 +36,13 @@ fn completed(input: &StatusInput<'_>) -> Option<(usize, usize)> {
     let round = told.run()?;
     let voters = input.state.etcd.known().map(|etcd| etcd.voters().count());
     let total = voters.unwrap_or_else(|| input.state.remaining().count());
-    let started: BTreeSet<&MemberName> = round.turns.iter().collect();
+    let started: BTreeSet<&MemberName> = round.completed.iter().collect();
     let is_running = unavailable(input).is_some();
     Some((started.len().saturating_sub(usize::from(is_running)), total))
 }
 
 fn recorded(input: &StatusInput<'_>) -> DefragStatus {
-    DefragStatus::parse(&input.inputs.stock.cluster.status.clone().unwrap_or_default())
+    DefragStatus::parse(&input.inputs.objects.cluster.status.clone().unwrap_or_default())
 }
 
 /// The member that is defragmented now and therefore unavailable.
@@ -51,7 +51,7 @@ fn unavailable<'a>(input: &'a StatusInput<'_>) -> Option<&'a MemberName> {
         let entry = input.state.etcd.known().and_then(|etcd| etcd.entry(name));
         entry.is_some_and(ListedMember::is_healthy)
     };
-    input.state.upkeep.rewriting.as_ref().filter(|it| !is_healthy(it))
+    input.state.defragmentation.in_progress.as_ref().filter(|it| !is_healthy(it))
 }
 
 /// How far a run is, and which member is unavailable.
@@ -109,7 +109,7 @@ pub(crate) fn no_space(input: &StatusInput<'_>) -> String {
 
 /// What the user can do if no space can be reclaimed.
 pub(crate) fn no_space_unresolved(input: &StatusInput<'_>) -> String {
-    let is_blocked = input.state.etcd.known().is_some_and(|it| it.alarmed);
+    let is_blocked = input.state.etcd.known().is_some_and(|it| it.blocking_alarm);
     let first = is_blocked.then(|| {
         let previous =
             previous_release(input).map_or_else(|| "the old release".to_owned(), |it| it.to_string());
@@ -125,8 +125,8 @@ pub(crate) fn no_space_unresolved(input: &StatusInput<'_>) -> String {
 
 /// The release that members ran before the version change in progress.
 fn previous_release(input: &StatusInput<'_>) -> Option<Release> {
-    let UpgradePath { lowest_running: runs, downgrade_to: lowered, .. } = input.inputs.way;
-    let standings = input.inputs.heard.voices.values().filter_map(|it| it.standing.as_ref());
+    let UpgradePath { lowest_running: runs, downgrade_to: lowered, .. } = input.inputs.path;
+    let standings = input.inputs.probe.members.values().filter_map(|it| it.status.as_ref());
     let highest = standings.filter_map(|it| Release::parse(&it.version)).max();
     if lowered.is_some() { highest } else { runs }
 }
@@ -134,8 +134,8 @@ fn previous_release(input: &StatusInput<'_>) -> Option<Release> {
 /// The members by the hash of their data.
 fn data_hashes(etcd: &EtcdState) -> String {
     let mut by_hash: BTreeMap<Option<u64>, Vec<String>> = BTreeMap::new();
-    for it in &etcd.list {
-        by_hash.entry(it.copy).or_default().push(it.name.to_string());
+    for it in &etcd.members {
+        by_hash.entry(it.data_hash).or_default().push(it.name.to_string());
     }
     let groups = by_hash.into_iter().map(|(hash, names)| {
         let names = names.join(", ");

@@ -14,7 +14,7 @@ const MAX_PODS: usize = 3;
 
 /// Why a member is unreachable: a reason and a message.
 pub(crate) fn unreachable(input: &StatusInput<'_>, name: &MemberName) -> (&'static str, String) {
-    let Some(pod) = input.inputs.stock.pod(name) else {
+    let Some(pod) = input.inputs.objects.pod(name) else {
         return ("PodMissing", "Pod does not exist".to_owned());
     };
     match pod_state(pod) {
@@ -31,7 +31,7 @@ pub(crate) fn unreachable(input: &StatusInput<'_>, name: &MemberName) -> (&'stat
             ("Defragmenting", "Member is unavailable while it is defragmented".to_owned())
         }
         state::PodState::Active => {
-            let error = input.inputs.heard.voices.get(name).and_then(|it| it.silence.clone());
+            let error = input.inputs.probe.members.get(name).and_then(|it| it.error.clone());
             let message = pod_problem(pod).or(error);
             ("Unreachable", message.unwrap_or_else(|| "Waiting for etcd to respond".to_owned()))
         }
@@ -40,7 +40,7 @@ pub(crate) fn unreachable(input: &StatusInput<'_>, name: &MemberName) -> (&'stat
 
 /// The pods that cannot run, one sentence each.
 pub(super) fn pod_problems(input: &StatusInput<'_>) -> Vec<String> {
-    let problems = input.inputs.stock.pods.iter().filter_map(|pod| {
+    let problems = input.inputs.objects.pods.iter().filter_map(|pod| {
         let name = pod.metadata.name.as_deref().unwrap_or_default();
         let problem = match pod_state(pod) {
             state::PodState::DataMissing => {

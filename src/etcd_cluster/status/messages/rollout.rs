@@ -30,11 +30,11 @@ pub(super) fn rolling_update(input: &StatusInput<'_>) -> String {
 /// What is waited for before the members are updated to the next version.
 pub(super) fn version_change(input: &StatusInput<'_>) -> String {
     let now = input.inputs.blueprint.spec.version;
-    let next = input.inputs.way.following().unwrap_or(input.inputs.way.spec);
-    if input.state.etcd.known().is_some_and(|it| it.lowering == state::Downgrade::Unwanted) {
+    let next = input.inputs.path.following().unwrap_or(input.inputs.path.spec);
+    if input.state.etcd.known().is_some_and(|it| it.downgrade == state::Downgrade::Unwanted) {
         return format!("Cancelling the etcd downgrade: spec.version is {now} again");
     }
-    if input.state.wanted.course == state::VersionProgress::Downgrading {
+    if input.state.desired.version == state::VersionProgress::Downgrading {
         return format!(
             "Waiting for etcd to downgrade the storage version to {} on all members before updating them from {now} to {next}",
             next.minor()
@@ -44,7 +44,7 @@ pub(super) fn version_change(input: &StatusInput<'_>) -> String {
         let missing = input
             .inputs
             .raft_log_requirement()
-            .map_or(0, |it| it.missing_entries(input.inputs.heard));
+            .map_or(0, |it| it.missing_entries(input.inputs.probe));
         return format!(
             "Waiting for a snapshot on every member before upgrading from {now} to {next}: {} cannot read the older entries of the raft log. \
              Writing {missing} more no-op entries to force it; a smaller spec.options.snapshotCount needs fewer",
@@ -59,7 +59,7 @@ pub(super) fn version_change(input: &StatusInput<'_>) -> String {
 
 /// The versions that follow the one that is rolled out now.
 pub(crate) fn next_versions(input: &StatusInput<'_>) -> Option<String> {
-    let (target, now) = (input.inputs.way.spec, input.inputs.blueprint.spec.version);
+    let (target, now) = (input.inputs.path.spec, input.inputs.blueprint.spec.version);
     let hops = path(now, target).ok().filter(|it| !it.is_empty())?;
     Some(format!("after {now}: {}", etcd_version::join_releases(&hops)))
 }
@@ -67,7 +67,7 @@ pub(crate) fn next_versions(input: &StatusInput<'_>) -> Option<String> {
 /// What was rolled back, why, and what the user can do.
 pub(crate) fn rolled_back(input: &StatusInput<'_>) -> String {
     let RollbackStatus { member, reason, .. } =
-        rollback::active(&input.inputs.stock.cluster).cloned().unwrap_or_default();
+        rollback::active(&input.inputs.objects.cluster).cloned().unwrap_or_default();
     let member = member.known().map_or("a member", |it| it.as_str()).to_owned();
     let cause = reason.known().map_or("it was unreachable", |it| it.as_str()).to_owned();
     format!(
@@ -79,7 +79,7 @@ pub(crate) fn rolled_back(input: &StatusInput<'_>) -> String {
 
 /// Why there is no way to the version in the spec.
 pub(crate) fn no_upgrade_path(input: &StatusInput<'_>) -> String {
-    let (target, runs) = (input.inputs.way.spec, input.inputs.blueprint.spec.version);
+    let (target, runs) = (input.inputs.path.spec, input.inputs.blueprint.spec.version);
     let cause = path(runs, target).err().map_or_else(String::new, |it| it.to_string());
     format!(
         "No upgrade path from etcd {runs} to {target}: {cause}. Members keep running {runs}; set spec.version back to {runs}"
@@ -98,7 +98,7 @@ pub(crate) fn update_progress(input: &StatusInput<'_>) -> String {
 /// Why a rolling update does not go on.
 fn update_stopped(input: &StatusInput<'_>) -> String {
     let unhealthy = unhealthy(input);
-    if input.state.etcd.known().is_some_and(|etcd| etcd.alarmed) {
+    if input.state.etcd.known().is_some_and(|etcd| etcd.blocking_alarm) {
         return "Rolling update stopped: an etcd alarm is active; it resumes when the alarm is disarmed".to_owned();
     }
     if unhealthy.is_empty() {

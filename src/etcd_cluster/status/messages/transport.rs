@@ -14,9 +14,9 @@ pub(crate) fn message(input: &StatusInput<'_>) -> String {
 
 /// First the peer URLs, then the clients.
 fn tls_transition(input: &StatusInput<'_>) -> String {
-    let peers = input.state.wanted.peers;
+    let peers = input.state.desired.peer_scheme;
     let total = input.state.remaining().count();
-    let done = input.state.remaining().filter(|it| it.address == peers).count();
+    let done = input.state.remaining().filter(|it| it.peer_scheme == peers).count();
     if done < total {
         return format!("Switching peer URLs to {}: {done}/{total} members done", peers.as_str());
     }

@@ -11,7 +11,7 @@ use crate::places::Places;
 const NAMESPACE: &str = "quorate-demo";
 /// The release that the sample asks for.
 const VERSION: &str = "3.6.16";
-const SAMPLE: &str = "deploy/samples/etcdcluster-v1.yaml";
+const SAMPLE: &str = "deploy/samples/quickstart/etcdcluster.yaml";
 const OF_MAIN: &str = "--selector=etcd.appdelivery.cncf.io/cluster=main";
 
 /// Shows it.
