@@ -1,6 +1,6 @@
 //! What a real operator saw and did, page by page, told by the model: each page must follow from the one before by what
 //! was decided then, done in full or in part, and by things that can happen. A model that had drifted away from etcd and
-//! Kubernetes could not tell it. `make diary` writes it anew.
+//! Kubernetes could not tell it. `make record-trace` records it.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use crate::world::{Fault, World, calls};
 
-const DIARY: &str = include_str!("diary.jsonl");
+const DIARY: &str = include_str!("trace.jsonl");
 /// The clusters that it tells of.
 const CLUSTERS: [&str; 2] = ["first", "second"];
 /// More things than ever happened between two looks.
