@@ -1,6 +1,6 @@
 //! The reasons of plans and of conditions. A reason of a plan has the same name in conditions,
-//! Events, metrics and logs, and everything that depends on a reason alone stands in its row, so that
-//! a new reason is entered once.
+//! Events, metrics and logs, and everything that depends on a reason alone stands in its row, so
+//! that a new reason is entered once.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::time::Duration;

@@ -11,7 +11,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
 use quorate::api::names;
-use quorate_cluster::parts::apiserver;
+use quorate_cluster::components::apiserver;
 use quorate_harness::{Disturbs, Story, audit, tell};
 use serde_json::json;
 use tokio::task::JoinHandle;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{Read, Seek, SeekFrom};
 
 use anyhow::{Context, Result, ensure};
-use quorate_cluster::places::Places;
+use quorate_cluster::paths::Paths as Places;
 use serde::Deserialize;
 
 /// A place in the log: everything after it happened later.

@@ -39,13 +39,13 @@ impl Drop for CutOff {
 }
 
 impl Story {
-    /// Stops a part of the cluster (SIGSTOP); the names are in `quorate_cluster::parts`.
+    /// Stops a part of the cluster (SIGSTOP); the names are in `quorate_cluster::components`.
     ///
     /// # Errors
     /// If it does not run.
     pub fn stop_part(&self, part: &str) -> Result<Stopped> {
         processes::must_run(&self.places, part)?;
-        stop(processes::of_part(&self.places, part))
+        stop(processes::of_component(&self.places, part))
     }
 
     /// Stops the processes of a pod's containers; the sandbox itself goes on.

@@ -33,15 +33,15 @@ impl Story {
     pub async fn operator(&self) -> Result<()> {
         let _turn = ONE_AT_A_TIME.lock().await;
         let built = BUILT.get_or_try_init(async || {
-            let _lock = locks::alone(&self.places.lock(), || ())?;
+            let _lock = locks::exclusive(&self.places.lock(), || ())?;
             catalog::image(catalog::QUORATE, &self.places).await?.key()
         });
         let key = built.await?;
         if self.runs(key).await.is_ok() {
             return Ok(());
         }
-        let _lock = locks::alone(&self.places.lock(), || ())?;
-        install::put_in(&self.places, &self.admin).await?;
+        let _lock = locks::exclusive(&self.places.lock(), || ())?;
+        install::install_operator(&self.places, &self.admin).await?;
         self.runs(key).await?;
         wait::until("the webhooks to be reached", REACHED, async || self.is_answered().await).await
     }

@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use kube::api::{DeleteParams, PostParams};
 use kube::{Api, Client, Resource};
 use quorate_cluster::kubectl::Kubectl;
-use quorate_cluster::places::Places;
+use quorate_cluster::paths::Paths as Places;
 use quorate_cluster::settings::{Choice, Settings};
 use quorate_cluster::{images, kubeconfig, locks, s3, wait};
 use serde_json::json;
@@ -120,7 +120,7 @@ impl Story {
     /// # Errors
     /// If it cannot be built or imported.
     pub async fn image(&self, name: &str) -> Result<()> {
-        let _lock = locks::alone(&self.places.lock(), || ())?;
+        let _lock = locks::exclusive(&self.places.lock(), || ())?;
         images::catalog::image(name, &self.places).await?.import(&self.places).await.map(drop)
     }
 
@@ -129,7 +129,7 @@ impl Story {
     /// # Errors
     /// If it does not become ready.
     pub async fn s3(&self) -> Result<s3::S3> {
-        let _lock = locks::alone(&self.places.lock(), || ())?;
+        let _lock = locks::exclusive(&self.places.lock(), || ())?;
         s3::ensure(&self.settings, &self.places).await
     }
 
@@ -159,7 +159,7 @@ impl Story {
 /// Shared by stories that disturb nothing; a file lock, so that it holds across processes and ends with them.
 /// Who wants to be alone waits in the gate, and who comes after waits behind: else there would always be somebody.
 async fn take_lock(places: &Places, disturbs: Disturbs) -> Result<File> {
-    let (gate, path) = (places.stories_gate(), places.stories_lock());
+    let (gate, path) = (places.e2e_gate(), places.e2e_lock());
     tokio::task::spawn_blocking(move || {
         let (gate, file) = (locks::open(&gate)?, locks::open(&path)?);
         match disturbs {

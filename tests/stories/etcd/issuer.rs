@@ -10,7 +10,7 @@ use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use kube::{Api, ResourceExt};
 use quorate::api::names;
-use quorate_cluster::programs::CERT_MANAGER;
+use quorate_cluster::binaries::CERT_MANAGER;
 use quorate_cluster::settings::CERT_MANAGER_VERSION;
 use quorate_harness::etcd_cluster::{Cluster, names as members_of, small};
 use quorate_harness::{Disturbs, Story};
@@ -89,7 +89,7 @@ async fn definitions(story: &Story) -> Result<String> {
 
 /// cert-manager's controllers, which end with the story.
 async fn manager(story: &Story) -> Result<Child> {
-    let programs = CERT_MANAGER.programs(CERT_MANAGER_VERSION, &story.places).await?;
+    let programs = CERT_MANAGER.binaries(CERT_MANAGER_VERSION, &story.places).await?;
     let log = std::fs::File::create(story.places.log("cert-manager"))?;
     let mut command = tokio::process::Command::new(programs.join("cert-manager"));
     command.arg("--kubeconfig").arg(story.places.kubeconfig("admin"));
