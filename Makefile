@@ -49,7 +49,7 @@ properties-long: prerequisites ## The same on 1,000,000 other objects (about an 
 	@QUORATE_CASES=1000000 QUORATE_SEED=$${QUORATE_SEED:-$$(date +%s)} $(PROPERTIES)
 
 convergence-long: prerequisites ## The walk through every state of a cluster with three faults (minutes)
-	@$(CARGO) test --locked --profile properties --package quorate --lib storage_migration::walk -- --ignored
+	@$(CARGO) test --locked --profile properties --package quorate --lib storage_migration::model -- --ignored
 	@$(CARGO) test --locked --profile properties --package quorate --test convergence -- --ignored --nocapture
 
 # Optimised, like the program that people run.

@@ -113,14 +113,14 @@ fn reviews() -> Vec<Review> {
 
 fn admissions() -> Vec<Review> {
     use ReviewType::{Mutate, Validate};
-    let small = sample("etcdcluster-v1.yaml");
-    let large = filled(&sample("etcdcluster-placement.yaml"));
+    let small = sample("quickstart/etcdcluster.yaml");
+    let large = filled(&sample("production/placement.yaml"));
     let done = filled(&small);
     let mut scaled = done.clone();
     scaled["spec"]["replicas"] = json!(5);
     let mut wrong = small.clone();
     wrong["spec"]["replicas"] = json!(9);
-    let mut edited = sample("etcdcluster-v1alpha1.yaml");
+    let mut edited = sample("compat/etcdcluster-v1alpha1.yaml");
     let old = filled(&hub(&edited));
     edited["spec"]["size"] = json!(5);
     let create = |object: &Value| admission("CREATE", "v1", object, &Value::Null);
@@ -141,7 +141,7 @@ fn admissions() -> Vec<Review> {
 }
 
 fn conversions() -> Vec<Review> {
-    let alpha = sample("etcdcluster-v1alpha1.yaml");
+    let alpha = sample("compat/etcdcluster-v1alpha1.yaml");
     let hub = hub(&alpha);
     let of = |objects: &[Value], desired| conversion(objects, desired);
     [

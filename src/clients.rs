@@ -3,7 +3,6 @@
 //! No decision is made here, and no controller is imported.
 
 pub(crate) mod ca_bundles;
-pub(crate) mod ca_secret;
 pub(crate) mod cert_files;
 pub(crate) mod clock;
 pub(crate) mod crds;
@@ -12,7 +11,7 @@ pub(crate) mod etcd;
 pub(crate) mod fault_injection;
 pub(crate) mod kube;
 pub(crate) mod leader_guard;
-pub(crate) mod lease;
+pub(crate) mod named_object;
 pub(crate) mod notify;
 pub(crate) mod objects;
 pub(crate) mod random;

@@ -21,42 +21,41 @@ use kustomize::{KUSTOMIZATION, Kustomization};
 use rbac::Scope;
 pub use yaml::{YamlError, document};
 
-/// What can be chosen about an installation.
+/// The options of an installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Install {
-    /// The namespace that everything lives in.
+    /// The namespace of the operator.
     pub namespace: String,
     /// The operator's image.
     pub image: String,
-    /// Whether the namespace belongs to the installation. One that was there before must not get
-    /// our labels, and must not go when the installation goes.
+    /// Whether the namespace is part of the installation. An existing namespace must not get the
+    /// operator's labels, and must not be deleted with the installation.
     pub with_namespace: bool,
-    /// Whether the custom resource definitions belong to it. When they go, every object of their
-    /// kinds goes with them.
+    /// Whether the CRDs are part of the installation. Deleting them deletes every object of their
+    /// kinds.
     pub with_definitions: bool,
 }
 
-/// One file to be written, its path relative to the folder that was asked for.
+/// One generated file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
-    /// Such as `base/deployment.yaml`.
+    /// Relative to the target directory, such as `base/deployment.yaml`.
     pub path: String,
-    /// The whole text of the file.
+    /// The content.
     pub text: String,
 }
 
-/// Objects that belong together and share one file of the base.
+/// Objects that share one file of the base.
 struct Group {
     name: &'static str,
     documents: Vec<String>,
 }
 
-/// All files: the kustomize base, what can be added to it, and the single file that installs
-/// everything.
+/// All files: the kustomize base, components, overlays, and the single-file installation.
 ///
 /// # Errors
 ///
-/// When an object cannot be written as YAML; with the types we have this is a bug.
+/// If an object cannot be serialized as YAML, which is a bug.
 pub fn files(install: &Install) -> Result<Vec<File>, YamlError> {
     let groups = groups(install)?;
     let mut files: Vec<File> = groups
@@ -81,7 +80,7 @@ pub fn files(install: &Install) -> Result<Vec<File>, YamlError> {
     Ok(files)
 }
 
-/// The single file that installs everything with one `kubectl apply`.
+/// The single-file installation, for `kubectl apply`.
 ///
 /// # Errors
 ///
@@ -95,9 +94,9 @@ fn single_file(groups: Vec<Group>) -> String {
     yaml::file(&documents)
 }
 
-/// The namespace comes first reason nothing else can be created without it, the definitions before
-/// the program that reads their objects, the rights before the pods that need them. The webhooks
-/// come last: from then on requests fail until there is somebody to answer them.
+/// In the order of application: the namespace first, because nothing else can be created without
+/// it; the CRDs before the operator, which watches them; the permissions before the pods that need
+/// them. The webhooks are last: from then on requests fail until a replica serves them.
 fn groups(install: &Install) -> Result<Vec<Group>, YamlError> {
     let namespace = install.namespace.as_str();
     let mut groups = Vec::new();
@@ -138,7 +137,7 @@ fn groups(install: &Install) -> Result<Vec<Group>, YamlError> {
     Ok(groups)
 }
 
-/// The account, and its roles by how far they reach.
+/// The `ServiceAccount`, and its roles by scope.
 fn access(namespace: &str) -> Result<Vec<String>, YamlError> {
     let cluster_role = |name, scope| {
         document(&service_account::cluster_role(name, service_account::permissions_in(scope)))

@@ -1,6 +1,5 @@
-//! Certificates, keys and authorities, for every wing that needs some.
-//! Comes in: names, times, and PEM from anyone. Goes out: what it says, and new ones.
-//! May touch: `mint` the system's source of randomness; nothing else.
+//! X.509 certificates, private keys and CAs: parsing, verification and issuance. Only `issue` has a
+//! side effect: it reads the system's random source.
 
 pub(crate) mod ca;
 pub(crate) mod issue;

@@ -37,7 +37,7 @@ pub(crate) struct RunConfig {
     pub(crate) scope: Scope,
     pub(crate) etcd: Etcd,
     /// Mode of storage version migration.
-    pub(crate) migration: storage_migration::Way,
+    pub(crate) migration: storage_migration::MigrationMode,
     pub(crate) shutdown_grace: Duration,
 }
 

@@ -1,30 +1,30 @@
-//! Stored objects, carried to the version that is stored today, so that old versions can one day be dropped; and the
-//! refusal to work on objects that are stored in a version which this release does not know.
+//! Storage version migration: rewrites stored objects in the current storage version, so that old
+//! versions can be removed from the CRDs; and stops the controllers while objects may be stored in
+//! a version that this release does not know. Only the leader runs it.
 //!
 //! ```text
-//!   look (clients::storage_versions) --Seen--> decide --Plan--> act (clients::storage_versions) --> settle --Record--> tell (log, Events, metrics)
+//!   observe --ObservedState--> decide --Plan--> act --> transition --Record--> report
 //! ```
 //!
-//! Comes in: our definitions, and what was written down. Goes out: one write for each object that may be stored in an
-//! old version, and `storedVersions` without the versions that are proven to be gone.
-//! May touch: `api`, `clients`, `telemetry`; only `keep`, `act`, `look` and `guard` do. Only the leader runs it.
+//! Guarantees: a version leaves `storedVersions` only after every object is verified to be stored
+//! in another one.
 
 mod act;
+mod controller;
 mod decide;
-mod guard;
-mod keep;
-mod look;
-mod memory;
-mod ownership;
-mod record;
-mod seen;
-mod settle;
-mod tell;
+mod managed_fields;
 #[cfg(test)]
-mod walk;
+mod model;
+mod observe;
+mod progress_cache;
+mod record;
+mod report;
+mod state;
+mod transition;
+mod version_guard;
 
-pub(crate) use guard::Guard;
-pub(crate) use keep::Keeper;
-pub(crate) use look::recorded;
+pub(crate) use controller::StorageMigrationController;
+pub(crate) use observe::recorded;
 pub(crate) use record::{Phase, Record};
-pub(crate) use seen::{Way, converted};
+pub(crate) use state::{MigrationMode, multi_version_kinds};
+pub(crate) use version_guard::StoredVersionGuard;

@@ -1,15 +1,17 @@
-//! The webhooks' certificates: who signs them, who trusts them, and how that changes unnoticed.
+//! Serving certificates of the webhooks, and rotation of the CA that signs them.
 //!
 //! ```text
-//!   every replica:  look --SecretState--> renew  --LeafPlan--> keep   (makes the Secret, signs its own)
-//!   the leader:     look --ObservedState-----> decide --Plan-----> rotate (renews the ring, puts the bundle)
-//!   or, instead:    files             (someone else makes the certificates)
+//!   every replica:  observe --SecretState---> leaf   --LeafPlan--> replica (creates the Secret,
+//!                                                                           issues its own leaf)
+//!   the leader:     observe --ObservedState-> decide --Plan------> leader  (rotates the CA set,
+//!                                                                           injects the bundle)
+//!   or, instead:    file_source           (certificates from files, e.g. of cert-manager)
 //! ```
 //!
-//! Comes in: what the API server says about one Secret and a few targets. Goes out: a certificate for
-//! each handshake, and a bundle in each target. May touch: `api`, `pki`, `clients`, `telemetry`; only the
-//! corridors `keep`, `rotate` and `files` do. Keys of authorities are in the Secret and in memory,
-//! those of certificates in memory only.
+//! Guarantees: the API server trusts every serving certificate in use, before, during and after a
+//! rotation; `model` tests that against an adversary. CA keys are stored in the Secret and in
+//! memory, leaf keys in memory only. Only `replica`, `leader` and `file_source` do I/O, through
+//! `observe` and the clients.
 
 mod apply;
 mod ca_set;
@@ -29,5 +31,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use lifetimes::{CA, LEAF, Lifetimes, PROPAGATION_DELAY_FLAG};
+pub(crate) use lifetimes::{
+    CA_LIFETIME_FLAG, LEAF_LIFETIME_FLAG, Lifetimes, PROPAGATION_DELAY_FLAG,
+};
 pub(crate) use observe::CertClients;

@@ -1,6 +1,6 @@
-//! The documents tell the truth where a machine can check it: links lead somewhere, make targets exist, the
-//! table of settings is that of the program, and the pages about the API say what its code does.
-//! Comes in: every Markdown file of the project, the Makefile, the program's help. Goes out: each untruth.
+//! The pages agree with the code: links and anchors exist, make targets exist, the reference tables of
+//! flags, metrics, reasons and Events are complete, no page denies a feature of this release, and the
+//! pages about the API have its fields, defaults and messages.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -11,31 +11,73 @@
 
 #[path = "docs/api.rs"]
 mod api;
+#[path = "docs/features.rs"]
+mod features;
+#[path = "docs/reference.rs"]
+mod reference;
 #[path = "support/tables.rs"]
 mod tables;
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
-const PAGES: [&str; 6] =
-    ["docs", "deploy", "tests/cluster", "webhook-certs", "README.md", "CONTRIBUTING.md"];
+const PAGES: [&str; 9] = [
+    "docs",
+    "deploy",
+    "benches",
+    "tests/cluster",
+    "webhook-certs",
+    "README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+];
 
 #[test]
-fn every_link_to_a_file_leads_somewhere() {
+fn every_link_to_a_file_or_heading_exists() {
     let mut broken = Vec::new();
     for (page, text) in pages() {
         for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-            let file = target.split('#').next().unwrap();
-            let is_ours = !file.is_empty() && !file.contains("://");
-            if is_ours && !page.parent().unwrap().join(file).exists() {
+            if target.contains("://") {
+                continue;
+            }
+            let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
+            let file =
+                if file.is_empty() { page.clone() } else { page.parent().unwrap().join(file) };
+            let has_anchor = || {
+                let text = fs::read_to_string(&file).unwrap_or_default();
+                anchor.is_empty() || text.lines().filter_map(anchor_of).any(|found| found == anchor)
+            };
+            if !file.exists() || !has_anchor() {
                 broken.push(format!("{}: {target}", page.display()));
             }
         }
     }
-    assert!(broken.is_empty(), "links that lead nowhere:\n{}", broken.join("\n"));
+    assert!(broken.is_empty(), "links to nothing:\n{}", broken.join("\n"));
+}
+
+/// The anchor of a line, as GitHub and mdBook derive it, if the line is a heading.
+fn anchor_of(line: &str) -> Option<String> {
+    let heading = line.trim_start_matches('#');
+    if heading.len() == line.len() || !heading.starts_with(' ') {
+        return None;
+    }
+    let kept = |letter: &char| letter.is_alphanumeric() || [' ', '-', '_'].contains(letter);
+    let anchor: String = heading.trim().chars().filter(kept).collect();
+    Some(anchor.to_lowercase().replace(' ', "-"))
+}
+
+#[test]
+fn every_page_is_in_the_summary() {
+    let summary = page("SUMMARY.md");
+    let folder = Path::new(ROOT).join("docs");
+    for (path, _) in pages() {
+        let Ok(name) = path.strip_prefix(&folder) else { continue };
+        let name = name.display().to_string();
+        assert!(name == "SUMMARY.md" || summary.contains(&format!("({name})")), "{name}");
+    }
 }
 
 #[test]
@@ -55,54 +97,25 @@ fn every_make_target_in_the_documents_exists() {
             }
         }
     }
-    assert!(unknown.is_empty(), "targets that do not exist:\n{}", unknown.join("\n"));
+    assert!(unknown.is_empty(), "make targets that do not exist:\n{}", unknown.join("\n"));
     assert!(targets.contains("test") && targets.contains("demo"), "{targets:?}");
 }
 
-#[test]
-fn the_table_of_settings_is_that_of_the_program() {
-    let help =
-        Command::new(env!("CARGO_BIN_EXE_quorate")).args(["run", "--help"]).output().unwrap();
-    let help = String::from_utf8(help.stdout).unwrap();
-    let of_program: BTreeSet<&str> = words_that_start_with_dashes(&help).collect();
-    let page = fs::read_to_string(Path::new(ROOT).join("docs/install.md")).unwrap();
-    let rows = page.lines().filter(|line| line.starts_with("| `--"));
-    let of_page: BTreeSet<&str> = rows.flat_map(words_that_start_with_dashes).collect();
-    assert!(!of_page.is_empty(), "there is no table of settings in docs/install.md");
-    let missing: Vec<_> =
-        of_program.difference(&of_page).filter(|flag| **flag != "--help").collect();
-    assert!(missing.is_empty(), "docs/install.md does not tell of {missing:?}");
-    let invented: Vec<_> = of_page.difference(&of_program).collect();
-    assert!(invented.is_empty(), "docs/install.md tells of {invented:?}, which do not exist");
-    for row in page.lines().filter(|line| line.starts_with("| `--")) {
-        let variable = row.split('`').find(|word| word.starts_with("QUORATE_")).unwrap();
-        assert!(
-            help.contains(&format!("[env: {variable}=")),
-            "{variable} is not read by the program"
-        );
-    }
-}
-
-/// The pieces of a line that are code: all of it if it is indented, else what stands between backticks.
+/// The code of a line: all of it if it is indented, else what is between backticks.
 fn code(line: &str) -> Vec<&str> {
     if line.starts_with("    ") { vec![line] } else { line.split('`').skip(1).step_by(2).collect() }
 }
 
-/// What follows the word `make`, also in `$(make -s target)`.
+/// The targets after `make`, also in `$(make -s target)`.
 fn make_targets(code: &str) -> Vec<&str> {
-    let is_mark = |it: char| !(it.is_ascii_lowercase() || it.is_ascii_digit() || it == '-');
+    let is_mark = |mark: char| !(mark.is_ascii_lowercase() || mark.is_ascii_digit() || mark == '-');
     let words: Vec<&str> =
         code.split(is_mark).filter(|word| !word.is_empty() && *word != "-s").collect();
     let pairs = words.iter().zip(words.iter().skip(1));
     pairs.filter(|(word, _)| **word == "make").map(|(_, target)| *target).collect()
 }
 
-fn words_that_start_with_dashes(text: &str) -> impl Iterator<Item = &str> {
-    let is_end = |it: char| !(it.is_ascii_lowercase() || it == '-');
-    text.split(is_end).filter(|word| word.starts_with("--") && word.len() > 3)
-}
-
-/// One page of the book.
+/// One page of `docs`.
 fn page(name: &str) -> String {
     fs::read_to_string(Path::new(ROOT).join("docs").join(name)).unwrap()
 }

@@ -26,12 +26,15 @@ use quorate::api::etcd_restore::validated::EtcdRestore;
 use quorate::api::example_app::validated::ExampleApp;
 use quorate::api::kinds::{self, Kind};
 use quorate::api::validated::{FromObject, Validated};
-use quorate::api::validation::features::FeatureSet;
+use quorate::api::validation::features::{Feature, FeatureSet};
 use quorate::api::validation::{ValidationContext, ValidationResult, validate};
 use serde_json::{Map, Value};
 
 /// The words with which this release refuses what no controller does yet.
 const NOT_YET: &str = "not in this release: ";
+
+/// The folders of `deploy/samples`, in the order of its README.
+const FOLDERS: [&str; 6] = ["quickstart", "production", "tls", "day2", "compat", "not-yet"];
 
 /// A sample, and which kind and version it is of.
 struct Sample {
@@ -45,9 +48,15 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/samples")
 }
 
+/// The files below `deploy/samples`, one level of folders deep.
+fn files() -> Vec<PathBuf> {
+    let entries = |path: PathBuf| fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
+    let folders = entries(folder()).filter(|path| path.is_dir());
+    folders.flat_map(entries).collect()
+}
+
 fn samples() -> Vec<Sample> {
-    let paths = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path());
-    let yaml = paths.filter(|path| path.extension().is_some_and(|it| it == "yaml"));
+    let yaml = files().into_iter().filter(|path| path.extension().is_some_and(|it| it == "yaml"));
     let mut samples: Vec<Sample> = yaml.map(|path| sample(&path)).collect();
     samples.sort_by(|one, other| one.file.cmp(&other.file));
     assert!(samples.len() > 20, "only {} samples were found", samples.len());
@@ -55,7 +64,7 @@ fn samples() -> Vec<Sample> {
 }
 
 fn sample(path: &Path) -> Sample {
-    let file = path.file_name().unwrap().to_string_lossy().into_owned();
+    let file = path.strip_prefix(folder()).unwrap().to_string_lossy().into_owned();
     let text = fs::read_to_string(path).unwrap();
     assert!(text.starts_with("# "), "{file}: say on the first line what it shows");
     let object: Value =
@@ -97,7 +106,13 @@ impl Sample {
         for violation in &verdict.violations {
             assert!(violation.detail.contains(NOT_YET), "{}: {violation}", self.file);
         }
-        if verdict.is_valid() { "stored" } else { "refused" }
+        let has_controller =
+            self.kind.name != "ExampleApp" || FeatureSet::CURRENT.contains(Feature::Application);
+        match (verdict.is_valid(), has_controller) {
+            (false, _) => "rejected",
+            (true, false) => "stored",
+            (true, true) => "accepted",
+        }
     }
 }
 
@@ -190,9 +205,8 @@ fn no_rule_of_a_definition_is_broken_by_any_sample() {
 #[test]
 fn the_table_names_every_sample_and_says_what_becomes_of_it() {
     let page = fs::read_to_string(folder().join("README.md")).unwrap();
-    let headings = ["## EtcdCluster", "## EtcdMember, EtcdBackup, EtcdRestore", "## ExampleApp"];
     let mut table = BTreeMap::new();
-    for row in headings.iter().flat_map(|heading| tables::rows_below(&page, heading)) {
+    for row in FOLDERS.iter().flat_map(|name| tables::rows_below(&page, &format!("## {name}"))) {
         let [file, _, fate] = row.as_slice() else { panic!("not three cells: {row:?}") };
         let name = tables::code(file).remove(0);
         assert!(table.insert(name.clone(), fate.clone()).is_none(), "{name} is there twice");
@@ -200,6 +214,28 @@ fn the_table_names_every_sample_and_says_what_becomes_of_it() {
     let found: BTreeMap<String, String> =
         samples().iter().map(|it| (it.file.clone(), it.fate().to_owned())).collect();
     assert_eq!(table, found, "left: deploy/samples/README.md, right: the files and the checks");
+}
+
+#[test]
+fn every_sample_is_in_the_folder_of_its_state_and_version() {
+    for sample in samples() {
+        let (folder, _) = sample.file.split_once('/').unwrap();
+        assert!(FOLDERS.contains(&folder), "{}: unknown folder", sample.file);
+        let is_unsupported = sample.fate() != "accepted";
+        assert_eq!(folder == "not-yet", is_unsupported, "{}: {}", sample.file, sample.fate());
+        let is_compat = sample.version != sample.kind.hub().name;
+        assert!(is_unsupported || is_compat == (folder == "compat"), "{}", sample.file);
+    }
+}
+
+#[test]
+fn sample_names_are_unique() {
+    let mut names = BTreeMap::new();
+    for sample in samples() {
+        let name = sample.object["metadata"]["name"].as_str().unwrap().to_owned();
+        let other = names.insert(name.clone(), sample.file.clone());
+        assert!(other.is_none(), "{name} is in {} and {other:?}", sample.file);
+    }
 }
 
 #[test]

@@ -26,7 +26,7 @@ use crate::clients::leader_guard::LeaderGuard;
 use crate::clients::objects::Objects;
 use crate::clients::storage_versions::{ObjectRef, PageError, StorageVersionsClient};
 use crate::clients::{self, clock};
-use crate::storage_migration::{Phase, Record, converted, recorded};
+use crate::storage_migration::{Phase, Record, multi_version_kinds, recorded};
 use crate::telemetry::error_chain;
 use progress_bar::ProgressBar;
 
@@ -86,12 +86,12 @@ impl MigrateClients {
         let record_map: Option<ConfigMap> =
             self.objects.get(&self.namespace, names::MIGRATION_RECORD).await?;
         let mut statuses = Vec::new();
-        for kind in converted() {
-            let Some(definition) = self.versions.definition(kind).await? else {
+        for kind in multi_version_kinds() {
+            let Some(definition) = self.versions.crd(kind).await? else {
                 bail!("{} is not installed", kind.crd_name());
             };
             let record =
-                recorded(kind, record_map.as_ref()).filter(|record| record.is_of(&definition));
+                recorded(kind, record_map.as_ref()).filter(|record| record.matches(&definition));
             statuses.push(MigrationStatus { kind, definition, record });
         }
         Ok(statuses)
@@ -215,7 +215,7 @@ impl MigrateClients {
     /// Follows one kind until its migration completes, or blocks again after the retry.
     async fn follow(&self, first: &MigrationStatus) -> Result<bool> {
         let mut bar = ProgressBar::new(&first.kind.crd_name());
-        let tries = first.record.as_ref().map_or(0, |record| record.pass);
+        let tries = first.record.as_ref().map_or(0, |record| record.attempt);
         let (mut last, mut since) = (first.record.clone(), Instant::now());
         loop {
             let statuses = self.statuses().await?;
@@ -226,14 +226,14 @@ impl MigrateClients {
                 return Ok(true);
             }
             if let Some(record) = &status.record {
-                let (looked, written) = (record.tally.looked, record.tally.written);
+                let (looked, written) = (record.counts.listed, record.counts.written);
                 let message = format!(
                     "{}, {written} written, {} failed",
                     record.phase.name(),
-                    record.tally.failed
+                    record.counts.failed
                 );
                 bar.show(looked, record.total.max(looked), &message)?;
-                if record.phase == Phase::Held && record.pass > tries {
+                if record.phase == Phase::Blocked && record.attempt > tries {
                     bar.end(&status.message())?;
                     return Ok(false);
                 }
@@ -267,15 +267,16 @@ impl MigrationStatus {
             message.push_str("; paused");
         }
         let progress = record.iter().map(|record| {
-            let Record { phase, total, tally, .. } = record;
-            let (looked, written, failed) = (tally.looked, tally.written, tally.failed);
+            let Record { phase, total, counts, .. } = record;
+            let (looked, written, failed) = (counts.listed, counts.written, counts.failed);
             let phase = phase.name();
             format!("; {phase}: {looked}/{total} processed, {written} written, {failed} failed")
         });
         message.extend(progress);
         message.push('\n');
         let failures = record.iter().flat_map(|record| &record.failures);
-        message.extend(failures.map(|failure| format!("  {}: {}\n", failure.object, failure.why)));
+        message
+            .extend(failures.map(|failure| format!("  {}: {}\n", failure.object, failure.message)));
         message
     }
 }

@@ -20,12 +20,12 @@ use crate::api::leadership::Leadership;
 use crate::api::names;
 use crate::clients::clock::{self, Clock};
 use crate::clients::leader_guard::LeaderGuard;
-use crate::clients::lease::LeaseClient;
+use crate::clients::named_object::LeaseClient;
 use crate::etcd_cluster::EtcdClusterController;
 use crate::leader_election::elector::LeaderElector;
 use crate::namespace_access::NamespaceAccessController;
 use crate::settings::{Election, Etcd, RunConfig, Scope, WebhookMode};
-use crate::storage_migration::{Guard, Keeper, Way};
+use crate::storage_migration::{MigrationMode, StorageMigrationController, StoredVersionGuard};
 use crate::telemetry::{self, Gate, Gates, Metrics, Probes, SHUTDOWN_GRACE, error_chain};
 
 /// What the tasks share.
@@ -190,7 +190,7 @@ fn elector(
 ) -> LeaderElector {
     let Election { lease_namespace, lease_name, identity, timing } = election;
     LeaderElector {
-        port: LeaseClient::new(shared.client.clone(), &lease_namespace, &lease_name),
+        client: LeaseClient::new(shared.client.clone(), &lease_namespace, &lease_name),
         identity,
         timing,
         clock: shared.clock,
@@ -206,7 +206,7 @@ fn leader_tasks(
     webhooks: &WebhookMode,
     scope: &Scope,
     etcd: &Etcd,
-    migration: Way,
+    migration: MigrationMode,
 ) -> Vec<LeaderTask> {
     let mut leader_tasks = Vec::new();
     if let WebhookMode::Serve(webhooks) = webhooks {
@@ -222,11 +222,11 @@ fn leader_tasks(
         };
         leader_tasks
             .push(LeaderTask { name: "namespace access", work: access_controller.run().boxed() });
-        let migration_controller = Keeper {
+        let migration_controller = StorageMigrationController {
             client: shared.client.clone(),
-            mandate: shared.leader_guard.clone(),
+            leader_guard: shared.leader_guard.clone(),
             namespace: shared.namespace.clone(),
-            way: migration,
+            mode: migration,
             clock: shared.clock,
             metrics: shared.metrics.clone(),
         };
@@ -260,13 +260,13 @@ fn controllers(
     scope: &Scope,
     controller: EtcdClusterController,
 ) -> BoxFuture<'static, ()> {
-    let guard = Guard {
+    let guard = StoredVersionGuard {
         client: shared.client.clone(),
-        mandate: shared.leader_guard.clone(),
+        leader_guard: shared.leader_guard.clone(),
         metrics: shared.metrics.clone(),
     };
     match scope {
-        Scope::Cluster(_) => guard.protect(move || controller.clone().run().boxed()).boxed(),
+        Scope::Cluster(_) => guard.run_guarded(move || controller.clone().run().boxed()).boxed(),
         Scope::Namespace(_) => controller.run().boxed(),
     }
 }

@@ -92,7 +92,7 @@ fn certificate(
     let (gates, metrics) = (shared.gates.clone(), shared.metrics.clone());
     match &webhooks.certificates {
         Certificates::Files(folder) => {
-            let files = FileSource { folder: folder.clone(), identity, gates, metrics };
+            let files = FileSource { dir: folder.clone(), resolver: identity, gates, metrics };
             tokio::spawn(files.run(stop.requested()))
         }
         Certificates::BuiltIn(lifetimes) => {
@@ -100,7 +100,7 @@ fn certificate(
                 clients: clients(shared),
                 lifetimes: *lifetimes,
                 clock: shared.clock,
-                identity,
+                resolver: identity,
                 gates,
                 metrics,
             };
@@ -119,7 +119,7 @@ pub(super) fn leader_task(webhooks: &Webhooks, shared: &Shared) -> Option<Leader
         clients: clients(shared),
         lifetimes,
         clock: shared.clock,
-        mandate: shared.leader_guard.clone(),
+        leader_guard: shared.leader_guard.clone(),
         metrics: shared.metrics.clone(),
     };
     // The task is aborted when leadership ends, so it needs no shutdown signal.

@@ -19,13 +19,14 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::error::{ApiError, Operation, none_if_not_found};
+use super::kube::request_text;
 use super::notify::{self, ChangeStream};
 use crate::api::names;
 
-/// An object that holds a bundle.
+/// An object with a CA bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// A custom resource definition, by its name.
+    /// A CRD, by its name.
     Definition(String),
     /// The configuration of the validating webhooks.
     Validating,
@@ -33,40 +34,36 @@ pub(crate) enum Target {
     Mutating,
 }
 
-/// What an object says.
+/// The webhooks of a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TargetWebhooks {
-    /// Tells this object from one of the same name that was made later.
+    /// Distinguishes the object from a later one of the same name.
     pub(crate) uid: String,
-    /// The version that was read. A write lands on this one or nowhere.
+    /// The resource version that was read. A write applies to this version or fails.
     pub(crate) version: String,
-    /// `ChangeStream` with every change of what the object asks for.
     pub(crate) generation: i64,
-    /// Whom it calls.
     pub(crate) hooks: Vec<WebhookClientConfig>,
 }
 
 /// One webhook of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WebhookClientConfig {
-    /// Its name in a configuration; a definition has one without a name.
+    /// Its name in a webhook configuration; empty for a CRD.
     pub(crate) name: String,
-    /// The Service that it asks, if it asks one: its namespace and its name.
+    /// Namespace and name of its Service, if it has one.
     pub(crate) service: Option<(String, String)>,
-    /// The bundle, as it is; nothing if there is none.
+    /// The CA bundle; empty if there is none.
     pub(crate) bundle: Vec<u8>,
 }
 
-/// One bundle on its way into one object.
+/// A CA bundle to be written into a target.
 #[derive(Clone, Debug)]
 pub(crate) struct Injection<'a> {
-    /// The object.
     pub(crate) target: &'a Target,
-    /// As it was read.
+    /// The target as it was read.
     pub(crate) found: &'a TargetWebhooks,
-    /// The webhooks of it that shall trust the bundle.
+    /// The webhooks that get the bundle.
     pub(crate) hooks: Vec<&'a WebhookClientConfig>,
-    /// The bundle.
     pub(crate) bundle: Vec<u8>,
 }
 
@@ -90,11 +87,11 @@ impl Target {
 
     fn describe(&self) -> String {
         let kind = match self {
-            Self::Definition(_) => "definition",
-            Self::Validating => "validating webhook configuration",
-            Self::Mutating => "mutating webhook configuration",
+            Self::Definition(_) => "CRD",
+            Self::Validating => "ValidatingWebhookConfiguration",
+            Self::Mutating => "MutatingWebhookConfiguration",
         };
-        format!("the {kind} {}", self.name())
+        format!("{kind} {}", self.name())
     }
 
     fn request(&self) -> Request {
@@ -106,60 +103,56 @@ impl Target {
     }
 }
 
-/// The objects at the API server.
+/// Client of the targets.
 #[derive(Clone)]
 pub(crate) struct CaBundleClient {
     client: Client,
 }
 
 impl CaBundleClient {
-    /// The objects that `client` can reach.
+    /// The targets that `client` can reach.
     pub(crate) const fn new(client: Client) -> Self {
         Self { client }
     }
 
-    /// What the target says, or none if the API server says that there is none.
+    /// The webhooks of a target, or none if the target does not exist.
     pub(crate) async fn read(
         &self,
         target: &Target,
         timeout: Duration,
     ) -> Result<Option<TargetWebhooks>, ApiError> {
-        let call = async {
-            let request = target.request().get(target.name(), &GetParams::default());
-            self.client.request_text(request.map_err(kube::Error::BuildRequest)?).await
-        };
+        let request = target.request().get(target.name(), &GetParams::default());
+        let call = request_text(&self.client, request);
         let operation = Operation { verb: "read", what: &target.describe(), timeout };
         let found = match target {
             Target::Definition(_) => {
-                operation.answer(call).await.map(wire::Definition::into_target)
+                operation.response(call).await.map(wire::Definition::into_target)
             }
             Target::Validating | Target::Mutating => {
-                operation.answer(call).await.map(wire::Configuration::into_target)
+                operation.response(call).await.map(wire::Configuration::into_target)
             }
         };
         none_if_not_found(found)
     }
 
-    /// Puts a bundle into exactly the object that was read; a conflict if it has changed or is gone
-    /// since.
+    /// Writes a bundle into exactly the object that was read; a conflict if it has changed or was
+    /// deleted since.
     pub(crate) async fn inject(
         &self,
         injection: &Injection<'_>,
         timeout: Duration,
     ) -> Result<(), ApiError> {
         let target = injection.target;
-        let body = injection.body();
-        let call = async {
-            let params = PatchParams::apply(names::CA_FIELD_MANAGER).force();
-            let request = target.request().patch(target.name(), &params, &Patch::Apply(&body));
-            self.client.request_text(request.map_err(kube::Error::BuildRequest)?).await
-        };
+        let params = PatchParams::apply(names::CA_FIELD_MANAGER).force();
+        let patch = Patch::Apply(injection.body());
+        let request = target.request().patch(target.name(), &params, &patch);
+        let call = request_text(&self.client, request);
         let operation =
-            Operation { verb: "put the bundle into", what: &target.describe(), timeout };
-        operation.answer::<Done>(call).await.map(|Done {}| ())
+            Operation { verb: "inject the CA bundle into", what: &target.describe(), timeout };
+        operation.response::<Done>(call).await.map(|Done {}| ())
     }
 
-    /// The news that one of the targets has changed.
+    /// Notifications of changes to the targets.
     pub(crate) fn changes(&self, targets: &[Target]) -> ChangeStream {
         let client = || self.client.clone();
         notify::merge(targets.iter().map(|target| match target {
@@ -179,13 +172,13 @@ impl CaBundleClient {
     }
 }
 
-/// The answer to a write is the whole object, of which nothing matters.
+/// The response to a write is the whole object, which is not needed.
 #[derive(Deserialize)]
 struct Done {}
 
 impl Injection<'_> {
-    /// What is applied. The uid keeps it from making an object that was deleted, and the version
-    /// from landing on one that has changed.
+    /// The applied body. With the uid it does not create an object that was deleted; with the
+    /// resource version it does not overwrite one that has changed.
     fn body(&self) -> Value {
         let Self { target, found, hooks, bundle } = self;
         let bundle = STANDARD.encode(bundle);
@@ -205,9 +198,8 @@ impl Injection<'_> {
                 "spec": { "conversion": { "webhook": { "clientConfig": config } } },
             }),
             Target::Validating | Target::Mutating => {
-                let hook =
-                    |it: &&WebhookClientConfig| json!({ "name": it.name, "clientConfig": config });
-                let hooks: Vec<Value> = hooks.iter().map(hook).collect();
+                let entry = |name: &str| json!({ "name": name, "clientConfig": config });
+                let hooks: Vec<Value> = hooks.iter().map(|hook| entry(&hook.name)).collect();
                 json!({
                     "apiVersion": version, "kind": kind, "metadata": metadata, "webhooks": hooks,
                 })

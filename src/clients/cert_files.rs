@@ -6,20 +6,19 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// The names that cert-manager and kubectl give them.
+/// The keys of a TLS Secret.
 const CERTIFICATE: &str = "tls.crt";
 const KEY: &str = "tls.key";
-/// Nothing is read beyond it.
 const MAX_BYTES: u64 = 64 * 1024;
 
-/// The contents of both files. They are not shown.
+/// The contents of both files. Never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct CertFiles {
     pub(crate) certificate: Vec<u8>,
     pub(crate) key: Vec<u8>,
 }
 
-/// Why there is no pair.
+/// Why the files could not be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReadError {
     /// A file could not be read.
@@ -30,11 +29,11 @@ pub(crate) enum ReadError {
         source: io::Error,
     },
     /// A file is longer than any certificate.
-    #[error("failed to read {}: it has more than 64 KiB", .0.display())]
+    #[error("failed to read {}: the file has more than 64 KiB", .0.display())]
     TooLong(PathBuf),
 }
 
-/// Reads both files, one after the other: they may be exchanged in between.
+/// Reads both files, one after the other: they may be replaced in between.
 pub(crate) fn read(folder: &Path) -> Result<CertFiles, ReadError> {
     let certificate = file(folder.join(CERTIFICATE))?;
     let key = file(folder.join(KEY))?;

@@ -1,39 +1,25 @@
-//! Reads the custom resource definitions of a cluster.
+//! Reads the CRDs of a cluster.
 
 use std::time::Duration;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{Api, Client};
+use kube::api::GetParams;
+use kube::core::Request;
+use kube::{Client, Resource};
 
-/// One read of one object takes no longer.
+use super::error::{ApiError, Operation, none_if_not_found};
+use super::kube::request_text;
+
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Why a definition could not be read.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum CrdReadError {
-    /// The API server answered with an error, or not at all.
-    #[error("failed to read the definition {name}")]
-    Call {
-        /// Its name.
-        name: String,
-        /// What the client says.
-        #[source]
-        source: kube::Error,
-    },
-    /// It did not answer in time.
-    #[error("failed to read the definition {0}: no answer within 10 seconds")]
-    TimedOut(String),
-}
-
-/// The definition with this name.
+/// The CRD with this name, or none if it does not exist.
 pub(crate) async fn read(
     client: &Client,
     name: &str,
-) -> Result<Option<CustomResourceDefinition>, CrdReadError> {
-    let definitions = Api::<CustomResourceDefinition>::all(client.clone());
-    match tokio::time::timeout(REQUEST_TIMEOUT, definitions.get_opt(name)).await {
-        Ok(Ok(found)) => Ok(found),
-        Ok(Err(source)) => Err(CrdReadError::Call { name: name.to_owned(), source }),
-        Err(tokio::time::error::Elapsed { .. }) => Err(CrdReadError::TimedOut(name.to_owned())),
-    }
+) -> Result<Option<CustomResourceDefinition>, ApiError> {
+    let request = Request::new(CustomResourceDefinition::url_path(&(), None));
+    let request = request.get(name, &GetParams::default());
+    let what = format!("CRD {name}");
+    let operation = Operation { verb: "read", what: &what, timeout: REQUEST_TIMEOUT };
+    none_if_not_found(operation.response(request_text(client, request)).await)
 }

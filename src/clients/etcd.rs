@@ -1,7 +1,7 @@
 //! Client of one etcd member.
 //!
-//! etcd's own client would balance calls over members, but a response must be known to come from one
-//! member. Each call has a timeout. Nothing is retried here.
+//! etcd's own client would balance calls over members, but a response must be known to come from
+//! one member. Each call has a timeout. Nothing is retried here.
 
 pub(crate) mod auth;
 mod maintenance;
@@ -22,26 +22,26 @@ use tonic::transport::Endpoint;
 
 use crate::api::etcd_types::{Alarm, EndpointStatus, MemberEntry};
 
-/// How long a connection may take. A member in the same cluster answers in milliseconds.
+/// How long a connection may take. A member in the same Kubernetes cluster responds in
+/// milliseconds.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-/// A key that nobody needs: only the agreement on it counts.
+/// The key of linearizable reads; it need not exist.
 const PROBE_KEY: &str = "quorate-probe";
-/// A key that is smaller.
+/// A key that sorts before it.
 const KEY_BEFORE_PROBE: &str = "quorate";
-/// etcd's words for its alarms.
+/// etcd's names of its alarms.
 const NO_SPACE: &str = "NOSPACE";
 const CORRUPT: &str = "CORRUPT";
-/// So many entries are on their way at once.
 const MAX_CONCURRENT_WRITES: usize = 64;
 
-/// What the operator shows to members, and whom it trusts. It is not shown to anybody else.
+/// The operator's client certificate and its trust bundle. Never printed.
 #[derive(Clone)]
 pub(crate) struct Credentials {
-    /// The certificates of the ca that signed the members', as PEM.
+    /// The CAs that issued the members' certificates, as PEM.
     pub(crate) ca: Vec<u8>,
-    /// The operator's certificate, as PEM.
+    /// The operator's client certificate, as PEM.
     pub(crate) certificate: Vec<u8>,
-    /// Its key, as PEM.
+    /// The private key, as PEM.
     pub(crate) key: Vec<u8>,
 }
 
@@ -51,30 +51,30 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// Where a member is.
+/// The endpoint of a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MemberEndpoint {
-    /// The address of its pod. Its name is not looked up: caches of names lag behind.
+    /// The address of its pod. DNS is not used: its caches lag behind.
     pub(crate) address: IpAddr,
-    /// Its port for clients.
+    /// Its client port.
     pub(crate) port: u16,
-    /// The host that its certificate must name.
+    /// The host name that its certificate must contain.
     pub(crate) host: String,
-    /// Whether it takes whoever calls in the clear, and nobody else.
+    /// Whether it accepts plaintext, and only that.
     pub(crate) plaintext: bool,
 }
 
-/// Why there is no answer.
+/// Why a call failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum EtcdError {
-    /// The address or the certificates are of no use.
+    /// The address or the certificates are invalid.
     #[error("failed to prepare a connection to {host}")]
     Prepare {
         host: String,
         #[source]
         source: Box<tonic::transport::Error>,
     },
-    /// The member answered with an error, or could not be reached.
+    /// The member responded with an error, or is unreachable.
     #[error("failed to {verb} at {host}")]
     Call {
         verb: &'static str,
@@ -82,23 +82,23 @@ pub(crate) enum EtcdError {
         #[source]
         source: Box<etcd_client::Error>,
     },
-    /// No answer came in time. A change may still be made.
-    #[error("failed to {verb} at {host}: no answer within {}ms", .timeout.as_millis())]
+    /// No response came in time. A change may still be made.
+    #[error("failed to {verb} at {host}: no response within {}ms", .timeout.as_millis())]
     TimedOut { verb: &'static str, host: String, timeout: Duration },
-    /// The answer lacks what every answer has.
-    #[error("failed to {verb} at {host}: the answer is incomplete")]
+    /// The response has no header.
+    #[error("failed to {verb} at {host}: the response has no header")]
     Incomplete { verb: &'static str, host: String },
 }
 
 impl EtcdError {
-    /// etcd's own words, if it said any.
+    /// The message of etcd's response, if it sent one.
     pub(crate) fn server_message(&self) -> Option<&str> {
         let Self::Call { source, .. } = self else { return None };
         let etcd_client::Error::GRpcStatus(status) = source.as_ref() else { return None };
         (!status.message().is_empty()).then(|| status.message())
     }
 
-    /// The code of etcd's answer, if it gave one.
+    /// The gRPC code of etcd's response, if it sent one.
     fn code(&self) -> Option<Code> {
         let Self::Call { source, .. } = self else { return None };
         let etcd_client::Error::GRpcStatus(status) = source.as_ref() else { return None };
@@ -106,7 +106,7 @@ impl EtcdError {
     }
 }
 
-/// A line to one member.
+/// A client of one member.
 pub(crate) struct MemberClient {
     client: Client,
     host: String,
@@ -114,7 +114,7 @@ pub(crate) struct MemberClient {
 }
 
 impl MemberClient {
-    /// A line to the member at `endpoint`, on which each call has `timeout`. Nothing is sent yet.
+    /// A client of the member at `endpoint`, whose calls have this timeout. Nothing is sent yet.
     pub(crate) async fn open(
         endpoint: &MemberEndpoint,
         credentials: Option<&Credentials>,
@@ -126,7 +126,7 @@ impl MemberClient {
         let channel = match credentials {
             None => Endpoint::from_shared(format!("http://{}", endpoint.socket())),
             Some(credentials) => Endpoint::from_shared(format!("https://{}", endpoint.socket()))
-                .and_then(|it| it.tls_config(tls(credentials, &host))),
+                .and_then(|endpoint| endpoint.tls_config(tls(credentials, &host))),
         };
         let channel =
             channel.map_err(prepare_error)?.connect_timeout(CONNECT_TIMEOUT).connect_lazy();
@@ -156,7 +156,7 @@ impl MemberClient {
     ) -> Result<T, EtcdError> {
         let host = || self.host.clone();
         match time::timeout(timeout, call).await {
-            Ok(Ok(answer)) => Ok(answer),
+            Ok(Ok(response)) => Ok(response),
             Ok(Err(source)) => {
                 Err(EtcdError::Call { verb, host: host(), source: Box::new(source) })
             }
@@ -166,7 +166,7 @@ impl MemberClient {
         }
     }
 
-    /// What the member says of itself, from what it has.
+    /// The endpoint status, from the member's own state.
     pub(crate) async fn status(&self) -> Result<EndpointStatus, EtcdError> {
         let verb = "read the status";
         let mut client = self.client.maintenance_client();
@@ -181,8 +181,8 @@ impl MemberClient {
             storage_version: response.storage_version().to_owned(),
             downgrade_target: response
                 .downgrade_info()
-                .filter(|it| it.enabled())
-                .map(|it| it.target_version().to_owned())
+                .filter(|downgrade| downgrade.enabled())
+                .map(|downgrade| downgrade.target_version().to_owned())
                 .unwrap_or_default(),
             is_learner: response.is_learner(),
             raft_index: response.raft_index(),
@@ -193,10 +193,9 @@ impl MemberClient {
         })
     }
 
-    /// Whether the member can agree with a quorum on anything: a read that needs one. The answer is the
-    /// revision that they agree on.
+    /// A linearizable read, which needs a quorum; returns the revision.
     pub(crate) async fn linearizable_read(&self) -> Result<i64, EtcdError> {
-        let verb = "read with a quorum";
+        let verb = "read linearizably";
         let mut client = self.client.kv_client();
         let options = GetOptions::new().with_count_only();
         let response = self.within(verb, client.get(PROBE_KEY, Some(options))).await?;
@@ -204,67 +203,68 @@ impl MemberClient {
         Ok(response.header().ok_or_else(incomplete)?.revision())
     }
 
-    /// Everybody the member knows of. It is what a quorum agrees on only if the member has just read with one:
-    /// the client cannot ask for more.
+    /// The member list. The client cannot request a linearizable one: it is current only if the
+    /// member has just served a linearizable read.
     pub(crate) async fn members(&self) -> Result<Vec<MemberEntry>, EtcdError> {
         let mut client = self.client.cluster_client();
         let response = self.within("list the members", client.member_list()).await?;
-        let listed = |it: &etcd_client::Member| MemberEntry {
-            id: it.id(),
-            peer_urls: it.peer_urls().to_vec(),
-            is_learner: it.is_learner(),
+        let entry = |member: &etcd_client::Member| MemberEntry {
+            id: member.id(),
+            peer_urls: member.peer_urls().to_vec(),
+            is_learner: member.is_learner(),
         };
-        Ok(response.members().iter().map(listed).collect())
+        Ok(response.members().iter().map(entry).collect())
     }
 
-    /// The alarms that are on, of all members.
+    /// The active alarms of all members.
     pub(crate) async fn alarms(&self) -> Result<Vec<Alarm>, EtcdError> {
         let mut client = self.client.maintenance_client();
         let call = client.alarm(AlarmAction::Get, AlarmType::None, None);
         let response = self.within("read the alarms", call).await?;
-        let alarm = |it: &etcd_client::AlarmMember| {
-            let word = match it.alarm() {
+        let alarm = |alarm: &etcd_client::AlarmMember| {
+            let alarm_type = match alarm.alarm() {
                 AlarmType::None => return None,
                 AlarmType::Nospace => NO_SPACE,
                 AlarmType::Corrupt => CORRUPT,
             };
-            Some(Alarm { member: it.member_id(), alarm_type: word })
+            Some(Alarm { member: alarm.member_id(), alarm_type })
         };
         Ok(response.alarms().iter().filter_map(alarm).collect())
     }
 
-    /// Writes entries to the log that change nothing: from one key up to a smaller one there is no key to delete.
+    /// Appends raft log entries that change nothing: deletions of an empty key range.
     pub(crate) async fn put_noop(&self, entries: usize) -> Result<(), EtcdError> {
-        let one = |_| async {
+        let append = |_| async {
             let mut client = self.client.kv_client();
             let options = DeleteOptions::new().with_range(KEY_BEFORE_PROBE);
             let call = client.delete(PROBE_KEY, Some(options));
-            self.within("write to the log", call).await.map(|_| ())
+            self.within("append to the raft log", call).await.map(|_| ())
         };
         stream::iter(0..entries)
-            .map(one)
+            .map(append)
             .buffer_unordered(MAX_CONCURRENT_WRITES)
             .try_collect()
             .await
     }
 
-    /// Lets members of an older minor version in, after etcd has found that it can: it brings its data down to that.
+    /// Validates and enables a downgrade: etcd migrates its storage to this version, and members of
+    /// it may join.
     pub(crate) async fn enable_downgrade(&self, to: &str) -> Result<(), EtcdError> {
         let mut client = self.client.maintenance_client();
-        let ask = client.downgrade(DowngradeOptions::Validate(to.to_owned()));
-        self.within("ask for a downgrade", ask).await?;
+        let validate = client.downgrade(DowngradeOptions::Validate(to.to_owned()));
+        self.within("validate a downgrade", validate).await?;
         let call = client.downgrade(DowngradeOptions::Enable(to.to_owned()));
-        self.within("allow a downgrade", call).await.map(|_| ())
+        self.within("enable a downgrade", call).await.map(|_| ())
     }
 
-    /// Lets no members of an older minor version in any more.
+    /// Cancels a downgrade.
     pub(crate) async fn cancel_downgrade(&self) -> Result<(), EtcdError> {
         let mut client = self.client.maintenance_client();
         let call = client.downgrade(DowngradeOptions::Cancel);
-        self.within("end a downgrade", call).await.map(|_| ())
+        self.within("cancel a downgrade", call).await.map(|_| ())
     }
 
-    /// Lets the members know of one that will listen.
+    /// Adds a learner to the member list.
     pub(crate) async fn add_learner(&self, peer_url: &str) -> Result<(), EtcdError> {
         let mut client = self.client.cluster_client();
         let options = MemberAddOptions::new().with_is_learner();
@@ -272,29 +272,29 @@ impl MemberClient {
         self.within("add a learner", call).await.map(|_| ())
     }
 
-    /// Lets a listener vote.
+    /// Promotes a learner to voter.
     pub(crate) async fn promote(&self, id: u64) -> Result<(), EtcdError> {
         let mut client = self.client.cluster_client();
         self.within("promote a learner", client.member_promote(id)).await.map(|_| ())
     }
 
-    /// Strikes a member from the list.
+    /// Removes a member from the member list.
     pub(crate) async fn remove(&self, id: u64) -> Result<(), EtcdError> {
         let mut client = self.client.cluster_client();
         self.within("remove a member", client.member_remove(id)).await.map(|_| ())
     }
 
-    /// Lets the members know of another address of one of them. In older releases a learner would vote from then on.
+    /// Updates the peer URL of a member. Older etcd releases promote a learner by this.
     pub(crate) async fn update(&self, id: u64, peer_url: &str) -> Result<(), EtcdError> {
         let mut client = self.client.cluster_client();
         let call = client.member_update(id, vec![peer_url.to_owned()]);
-        self.within("change the address of a member", call).await.map(|_| ())
+        self.within("update the peer URL of a member", call).await.map(|_| ())
     }
 
-    /// Lets another lead. Only the leader can be asked.
+    /// Transfers leadership to another member. Only the leader accepts this call.
     pub(crate) async fn move_leader(&self, id: u64) -> Result<(), EtcdError> {
         let mut client = self.client.maintenance_client();
-        self.within("move the lead", client.move_leader(id)).await.map(|_| ())
+        self.within("move the leader", client.move_leader(id)).await.map(|_| ())
     }
 }
 

@@ -11,39 +11,39 @@ use crate::api::leadership::Leadership;
 use crate::api::monotonic::MonotonicTime;
 use crate::clients::clock::Clock;
 
-/// The guard of this process. Copies ask the same election.
+/// The leader guard of this process. Copies follow the same election.
 #[derive(Clone, Debug)]
 pub(crate) struct LeaderGuard {
     leadership: watch::Receiver<Leadership>,
     clock: Clock,
 }
 
-/// Why a call has no answer.
+/// Why a call has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NotLeading {
-    /// Another replica leads, or none does. The call was not made.
+    /// This replica does not lead. The call was not made.
     #[error("this replica does not lead")]
     Follower,
-    /// The term or the call's own timeout ended first. Nobody knows whether it was done.
-    #[error("no answer within {}ms", .0.as_millis())]
+    /// The term or the call's own timeout ended first. It is unknown whether the call was
+    /// processed.
+    #[error("no response within {}ms", .0.as_millis())]
     TimedOut(Duration),
 }
 
 impl LeaderGuard {
-    /// What `leadership` says, on the clock by which it counts.
+    /// Follows `leadership`, whose times are of `clock`.
     pub(crate) const fn new(leadership: watch::Receiver<Leadership>, clock: Clock) -> Self {
         Self { leadership, clock }
     }
 
-    /// The guard of whoever sits at a terminal: no election is asked.
+    /// Always allows calls, for commands that a user runs.
     pub(crate) fn always() -> Self {
         let until = MonotonicTime::new(Duration::MAX);
         let (_, leadership) = watch::channel(Leadership::Leading { until });
         Self { leadership, clock: Clock::start() }
     }
 
-    /// Makes one call that only a leader may make. It gets `timeout`, and no more than is left of the
-    /// term.
+    /// Makes a call if this replica leads. Its timeout is at most what is left of the term.
     pub(crate) async fn run<T>(
         &self,
         timeout: Duration,
@@ -70,9 +70,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_follower_calls_nobody() {
-        let (leadership, asked) = watch::channel(Leadership::Following);
-        let guard = LeaderGuard::new(asked, Clock::start());
+    async fn follower_makes_no_call() {
+        let (leadership, receiver) = watch::channel(Leadership::Following);
+        let guard = LeaderGuard::new(receiver, Clock::start());
         let timeout = Duration::from_secs(5);
         assert_eq!(guard.run(timeout, ready(1)).await, Err(NotLeading::Follower));
         leadership.send_replace(until(Duration::from_hours(1)));
@@ -82,13 +82,13 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_call_ends_before_the_term_that_it_began_under() {
-        let (_told, asked) = watch::channel(until(Duration::from_hours(1)));
-        let guard = LeaderGuard::new(asked, Clock::start());
-        let ended = guard.run(Duration::from_hours(2), pending::<()>()).await;
-        let Err(NotLeading::TimedOut(waited)) = ended else { panic!("{ended:?}") };
+    async fn call_is_cut_off_when_the_term_ends() {
+        let (_leadership, receiver) = watch::channel(until(Duration::from_hours(1)));
+        let guard = LeaderGuard::new(receiver, Clock::start());
+        let result = guard.run(Duration::from_hours(2), pending::<()>()).await;
+        let Err(NotLeading::TimedOut(waited)) = result else { panic!("{result:?}") };
         assert!(waited <= Duration::from_hours(1), "{waited:?}");
-        let ended = guard.run(Duration::from_secs(2), pending::<()>()).await;
-        assert_eq!(ended, Err(NotLeading::TimedOut(Duration::from_secs(2))));
+        let result = guard.run(Duration::from_secs(2), pending::<()>()).await;
+        assert_eq!(result, Err(NotLeading::TimedOut(Duration::from_secs(2))));
     }
 }

@@ -1,7 +1,7 @@
-//! Change notifications of single objects: a stream that says that an object has changed.
+//! Change notifications of single objects.
 //!
-//! The receiver reads the object itself. Only metadata is watched: a CRD is large, and the content of a
-//! Secret is not needed here. The stream does not end; it backs off after each failure.
+//! The receiver reads the object itself. Only metadata is watched: a CRD is large, and the content
+//! of a Secret is not needed here. The stream does not end; it backs off after each failure.
 
 use std::fmt::Debug;
 
@@ -14,12 +14,12 @@ use serde::de::DeserializeOwned;
 
 use super::error::{ErrorClass, watch_error_class};
 
-/// A change, or why changes are not told of at present.
+/// A change, or why the watch failed.
 pub(crate) type ChangeEvent = Result<(), ErrorClass>;
-/// The changes of one object or of several.
+/// Changes of one or several objects.
 pub(crate) type ChangeStream = SelectAll<BoxStream<'static, ChangeEvent>>;
 
-/// The changes of the object `name`.
+/// Changes of the object `name`.
 pub(crate) fn on_change<K>(
     api: Api<PartialObjectMeta<K>>,
     name: &str,
@@ -27,12 +27,12 @@ pub(crate) fn on_change<K>(
 where
     K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
 {
-    let only = Config::default().fields(&format!("metadata.name={name}"));
-    let events = watcher(api, only).default_backoff();
+    let config = Config::default().fields(&format!("metadata.name={name}"));
+    let events = watcher(api, config).default_backoff();
     events.filter_map(async |event| to_change(event)).boxed()
 }
 
-/// All of these together.
+/// Merges several streams.
 pub(crate) fn merge(
     changes: impl IntoIterator<Item = BoxStream<'static, ChangeEvent>>,
 ) -> ChangeStream {
@@ -42,7 +42,7 @@ pub(crate) fn merge(
 fn to_change<K>(event: Result<Event<PartialObjectMeta<K>>, Error>) -> Option<ChangeEvent> {
     match event {
         Ok(Event::Apply(_) | Event::Delete(_) | Event::InitDone) => Some(Ok(())),
-        // The begin of a list, and what is in it: its end will wake whoever waits.
+        // Part of a list: its end is the notification.
         Ok(Event::Init | Event::InitApply(_)) => None,
         Err(error) => Some(Err(watch_error_class(&error))),
     }

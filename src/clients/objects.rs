@@ -1,7 +1,7 @@
 //! Namespaced objects of any kind: get, list, create, apply, patch, delete.
 //!
-//! Each call has a timeout. Nothing is retried here; a write is sent only while this replica leads, and
-//! a deletion hits exactly the observed object or nothing.
+//! Each call has a timeout. Nothing is retried here; a write is sent only while this replica leads,
+//! and a deletion hits exactly the observed object or nothing.
 
 use std::time::Duration;
 
@@ -16,12 +16,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::error::{ApiError, ErrorClass, Operation, none_if_not_found};
+use super::kube::request_text;
 use super::leader_guard::{LeaderGuard, NotLeading};
 use crate::api::names;
 
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What can be request for here.
+/// A namespaced kind.
 pub(crate) trait NamespacedResource:
     Resource<DynamicType = (), Scope = NamespaceResourceScope> + DeserializeOwned + Serialize + Clone
 {
@@ -35,13 +36,13 @@ impl<K> NamespacedResource for K where
 {
 }
 
-/// Why a write has no answer.
+/// Why a write failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ObjectError {
     /// The call failed.
     #[error(transparent)]
     Call(ApiError),
-    /// It was not made, or not waited for, because this replica does not lead any more.
+    /// Not sent, or no longer waited for, because this replica does not lead.
     #[error("failed to {verb} {what}")]
     NotLeading {
         verb: &'static str,
@@ -52,20 +53,17 @@ pub(crate) enum ObjectError {
 }
 
 impl ObjectError {
-    /// Whether something of that name is there already. Other conflicts say nothing of the kind: a quota may answer
-    /// so, too.
+    /// See [`ApiError::is_already_exists`].
     pub(crate) fn is_already_exists(&self) -> bool {
-        let Self::Call(ApiError::Call { source, .. }) = self else { return false };
-        matches!(source.as_ref(), kube::Error::Api(status) if status.reason == "AlreadyExists")
+        matches!(self, Self::Call(error) if error.is_already_exists())
     }
 
-    /// Whether the object itself is not taken: by a quota, a policy, or the API server's own rules.
+    /// See [`ApiError::is_denied`].
     pub(crate) fn is_denied(&self) -> bool {
-        let Self::Call(ApiError::Call { source, .. }) = self else { return false };
-        matches!(source.as_ref(), kube::Error::Api(status) if matches!(status.code, 403 | 422))
+        matches!(self, Self::Call(error) if error.is_denied())
     }
 
-    /// What the failure means.
+    /// The class of the error.
     pub(crate) fn class(&self) -> ErrorClass {
         match self {
             Self::Call(error) => error.class(),
@@ -74,7 +72,7 @@ impl ObjectError {
     }
 }
 
-/// The objects that this process can reach.
+/// Client of namespaced objects.
 #[derive(Clone)]
 pub(crate) struct Objects {
     client: Client,
@@ -82,12 +80,12 @@ pub(crate) struct Objects {
 }
 
 impl Objects {
-    /// The objects that `client` can reach, written while `leader_guard` lasts.
+    /// Writes are sent only while `leader_guard` allows.
     pub(crate) const fn new(client: Client, leader_guard: LeaderGuard) -> Self {
         Self { client, leader_guard }
     }
 
-    /// The object, or none if the API server says that there is none.
+    /// The object, or none if it does not exist.
     pub(crate) async fn get<K: NamespacedResource>(
         &self,
         namespace: &str,
@@ -96,10 +94,10 @@ impl Objects {
         let request = request::<K>(namespace).get(name, &GetParams::default());
         let what = describe::<K>(namespace, name);
         let operation = Operation { verb: "read", what: &what, timeout: REQUEST_TIMEOUT };
-        none_if_not_found(operation.answer(self.text(request)).await)
+        none_if_not_found(operation.response(request_text(&self.client, request)).await)
     }
 
-    /// Every object with these labels, as the API server has them now and not as a cache had them.
+    /// Every object with these labels, read from the API server and not from a cache.
     pub(crate) async fn list<K: NamespacedResource>(
         &self,
         namespace: &str,
@@ -108,29 +106,29 @@ impl Objects {
         let request = request::<K>(namespace).list(&ListParams::default().labels(labels));
         let what = describe::<K>(namespace, labels);
         let operation = Operation { verb: "list", what: &what, timeout: REQUEST_TIMEOUT };
-        let list: ObjectList<K> = operation.answer(self.text(request)).await?;
+        let list: ObjectList<K> = operation.response(request_text(&self.client, request)).await?;
         Ok(list.items)
     }
 
-    /// Makes an object that must not be there yet.
+    /// Creates an object that must not exist yet.
     pub(crate) async fn create<K: NamespacedResource>(&self, object: &K) -> Result<K, ObjectError> {
         let (namespace, name) = namespaced_name(object);
-        let params = PostParams { dry_run: false, field_manager: Some(names::OPERATOR.to_owned()) };
-        let bytes = serde_json::to_vec(object).map_err(kube::Error::SerdeError);
+        let body = serde_json::to_vec(object).map_err(kube::Error::SerdeError);
         let call = async {
-            let request = request::<K>(&namespace).create(&params, bytes?);
-            self.text(request).await
+            let request = request::<K>(&namespace).create(&post_params(), body?);
+            request_text(&self.client, request).await
         };
-        self.write("make", &describe::<K>(&namespace, &name), call).await
+        self.write("create", &describe::<K>(&namespace, &name), call).await
     }
 
-    /// Makes an object, or changes what this operator owns of it.
+    /// Creates an object, or changes the fields that the operator owns, by server-side apply.
     pub(crate) async fn apply<K: NamespacedResource>(&self, object: &K) -> Result<K, ObjectError> {
         let (namespace, name) = namespaced_name(object);
         let params = PatchParams::apply(names::OPERATOR).force();
         let request =
             request::<K>(&namespace).patch(&name, &params, &Patch::Apply(with_kind(object)));
-        self.write("apply", &describe::<K>(&namespace, &name), self.text(request)).await
+        self.write("apply", &describe::<K>(&namespace, &name), request_text(&self.client, request))
+            .await
     }
 
     /// Applies the status of an object.
@@ -143,11 +141,16 @@ impl Objects {
         let params = PatchParams::apply(names::OPERATOR).force();
         let request =
             request::<K>(namespace).patch_subresource("status", name, &params, &Patch::Apply(body));
-        self.write("report", &describe::<K>(namespace, name), self.text(request)).await
+        self.write(
+            "apply the status of",
+            &describe::<K>(namespace, name),
+            request_text(&self.client, request),
+        )
+        .await
     }
 
-    /// `ChangeStream` some fields of an object that is there. A `resourceVersion` in the patch binds it to what
-    /// was looked at.
+    /// Changes some fields of an existing object. A `resourceVersion` in the patch binds the write
+    /// to the observed version.
     pub(crate) async fn merge<K: NamespacedResource>(
         &self,
         namespace: &str,
@@ -159,35 +162,29 @@ impl Objects {
             ..PatchParams::default()
         };
         let request = request::<K>(namespace).patch(name, &params, &Patch::Merge(patch));
-        self.write("change", &describe::<K>(namespace, name), self.text(request)).await
+        self.write("patch", &describe::<K>(namespace, name), request_text(&self.client, request))
+            .await
     }
 
-    /// Deletes exactly this object, as it was looked at. One that is gone already is fine.
+    /// Deletes exactly this object at the observed version. Success if it does not exist.
     pub(crate) async fn delete<K: NamespacedResource>(
         &self,
         object: &K,
     ) -> Result<(), ObjectError> {
         let (namespace, name) = namespaced_name(object);
-        let exactly =
+        let preconditions =
             Preconditions { resource_version: object.resource_version(), uid: object.uid() };
         let params = DeleteParams {
             propagation_policy: Some(PropagationPolicy::Background),
-            ..DeleteParams::default().preconditions(exactly)
+            ..DeleteParams::default().preconditions(preconditions)
         };
         let request = request::<K>(&namespace).delete(&name, &params);
         let what = describe::<K>(&namespace, &name);
-        match self.write::<Done>("delete", &what, self.text(request)).await {
+        match self.write::<Done>("delete", &what, request_text(&self.client, request)).await {
             Ok(Done {}) => Ok(()),
             Err(error) if error.class() == ErrorClass::NotFound => Ok(()),
             Err(error) => Err(error),
         }
-    }
-
-    async fn text(
-        &self,
-        request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
-    ) -> kube::Result<String> {
-        self.client.request_text(request.map_err(kube::Error::BuildRequest)?).await
     }
 
     async fn write<T: DeserializeOwned>(
@@ -197,18 +194,18 @@ impl Objects {
         call: impl Future<Output = kube::Result<String>>,
     ) -> Result<T, ObjectError> {
         let operation = Operation { verb, what, timeout: REQUEST_TIMEOUT };
-        match self.leader_guard.run(REQUEST_TIMEOUT, operation.answer(call)).await {
-            Ok(answer) => answer.map_err(ObjectError::Call),
+        match self.leader_guard.run(REQUEST_TIMEOUT, operation.response(call)).await {
+            Ok(response) => response.map_err(ObjectError::Call),
             Err(source) => Err(ObjectError::NotLeading { verb, what: what.to_owned(), source }),
         }
     }
 }
 
-/// The answer to a deletion is the object or a word operation it; nothing of either matters.
+/// The response to a deletion is the object or a Status; neither is needed.
 #[derive(Deserialize)]
 struct Done {}
 
-fn request<K: NamespacedResource>(namespace: &str) -> Request {
+pub(super) fn request<K: NamespacedResource>(namespace: &str) -> Request {
     Request::new(K::url_path(&(), Some(namespace)))
 }
 
@@ -216,11 +213,17 @@ fn namespaced_name<K: NamespacedResource>(object: &K) -> (String, String) {
     (object.namespace().unwrap_or_default(), object.name_any())
 }
 
-fn describe<K: NamespacedResource>(namespace: &str, name: &str) -> String {
-    format!("the {} {namespace}/{name}", K::kind(&()))
+/// The kind, namespace and name.
+pub(super) fn describe<K: NamespacedResource>(namespace: &str, name: &str) -> String {
+    format!("{} {namespace}/{name}", K::kind(&()))
 }
 
-/// What is applied must say what it is; objects of Kubernetes' own types do not carry that.
+pub(super) fn post_params() -> PostParams {
+    PostParams { dry_run: false, field_manager: Some(names::OPERATOR.to_owned()) }
+}
+
+/// The object with `apiVersion` and `kind`, which server-side apply requires and the types of
+/// Kubernetes itself do not serialize.
 fn with_kind<K: NamespacedResource>(object: &K) -> Value {
     let mut body = serde_json::to_value(object).unwrap_or_default();
     if let Value::Object(fields) = &mut body {

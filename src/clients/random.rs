@@ -2,11 +2,11 @@
 
 use rustls::crypto::ring::default_provider;
 
-/// Letters and digits that make no `name_suffixes`, as Kubernetes' own names have them.
-const LEALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+/// The alphabet of Kubernetes: without vowels and similar characters, so that no words appear.
+const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 const LENGTH: usize = 5;
 
-/// So many `name_suffixes` of five letters and digits; none if there is no randomness to be had.
+/// `count` suffixes of five letters and digits; none if the random source fails.
 pub(crate) fn name_suffixes(count: usize) -> Vec<String> {
     (0..count).filter_map(|_| name_suffix()).collect()
 }
@@ -14,8 +14,7 @@ pub(crate) fn name_suffixes(count: usize) -> Vec<String> {
 fn name_suffix() -> Option<String> {
     let mut bytes = [0_u8; LENGTH];
     default_provider().secure_random.fill(&mut bytes).ok()?;
-    let letter =
-        |byte: &u8| LEALPHABET.get(usize::from(*byte).checked_rem(LEALPHABET.len())?).copied();
+    let letter = |byte: &u8| ALPHABET.get(usize::from(*byte).checked_rem(ALPHABET.len())?).copied();
     bytes.iter().map(|byte| letter(byte).map(char::from)).collect()
 }
 
@@ -24,14 +23,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_five_letters_and_differ() {
-        let name_suffixes = name_suffixes(20);
-        assert_eq!(name_suffixes.len(), 20);
-        assert!(
-            name_suffixes
-                .iter()
-                .all(|it| it.len() == LENGTH && it.bytes().all(|it| LEALPHABET.contains(&it)))
-        );
-        assert!(name_suffixes.iter().any(|it| Some(it) != name_suffixes.first()));
+    fn suffixes_have_five_characters_and_differ() {
+        let suffixes = name_suffixes(20);
+        assert_eq!(suffixes.len(), 20);
+        let is_valid = |suffix: &String| {
+            suffix.len() == LENGTH && suffix.bytes().all(|byte| ALPHABET.contains(&byte))
+        };
+        assert!(suffixes.iter().all(is_valid));
+        assert!(suffixes.iter().any(|suffix| Some(suffix) != suffixes.first()));
     }
 }

@@ -7,25 +7,25 @@ use std::sync::{Arc, PoisonError, RwLock};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
-/// The slot. Copies see the same certificate.
+/// Resolves every handshake to the current certificate. Copies share it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CertResolver(Arc<RwLock<Option<Arc<CertifiedKey>>>>);
 
 impl CertResolver {
-    /// Puts a certificate in the place of the one before.
+    /// Replaces the certificate.
     pub(crate) fn put(&self, certificate: CertifiedKey) {
-        // Nothing can break between taking the lock and giving it back, so a poisoned one is sound.
+        // No code can panic while the lock is held, so a poisoned lock is valid.
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(certificate));
     }
 
-    /// The certificate of the next handshake, if there is one yet.
+    /// The certificate of the next handshake; none before the first.
     pub(crate) fn current(&self) -> Option<Arc<CertifiedKey>> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 impl ResolvesServerCert for CertResolver {
-    /// Whatever name was asked for: the client knows which names it trusts.
+    /// For any server name: the client verifies the name.
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         self.current()
     }

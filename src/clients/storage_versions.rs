@@ -1,4 +1,5 @@
-//! CRDs and stored objects: listed by page, rewritten without a change, and `storedVersions` trimmed.
+//! CRDs and stored objects: listed by page, rewritten without a change, and `storedVersions`
+//! trimmed.
 //!
 //! Each call has a timeout. Nothing is retried here; a write is sent only while this replica leads.
 
@@ -9,49 +10,47 @@ use kube::api::{
     DeleteParams, GetParams, ListParams, ObjectList, PartialObjectMeta, Patch, PatchParams,
     PostParams, Preconditions,
 };
-use kube::core::{Request, Status};
+use kube::core::Request;
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::error::{ApiError, ErrorClass, Operation, none_if_not_found};
+use super::kube::{BuiltRequest, request_text};
 use super::leader_guard::LeaderGuard;
 use super::notify::{self, ChangeStream};
-use super::objects::ObjectError;
+use super::objects::{ObjectError, post_params};
 use crate::api::crd::stored::StoredCrd;
 use crate::api::kinds::Kind;
 use crate::api::names;
 
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-/// Each object of a page that is stored in another version is converted for it.
+/// Every object of a page that is stored in another version is converted.
 const LIST_TIMEOUT: Duration = Duration::from_mins(1);
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 const MIGRATIONS: &str = "/apis/storagemigration.k8s.io/v1/storageversionmigrations";
 
-type BuiltRequest = Result<http::Request<Vec<u8>>, kube::core::request::Error>;
-
-/// A page of a list.
+/// A page of a list of metadata.
 pub(crate) type Page = ObjectList<PartialObjectMeta>;
 
-/// How a list failed.
+/// Why a page could not be listed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PageError {
-    /// The API server has forgotten the list. It may say how to go on with what is there now.
-    #[error("the list is forgotten")]
+    /// The continue token has expired. The API server may send one for the list as it is now.
+    #[error("the continue token has expired")]
     Expired(Option<String>),
     /// The call failed.
     #[error(transparent)]
     Call(ApiError),
 }
 
-/// What Kubernetes' own migrator was request to do.
+/// The `StorageVersionMigration` of a kind.
 #[derive(Debug)]
 pub(crate) enum MigrationLookup {
-    /// There is no such migrator.
+    /// The API is not served.
     NotServed,
-    /// Nothing.
+    /// The object does not exist.
     NotFound,
-    /// This.
     Found(Value),
 }
 
@@ -63,7 +62,7 @@ pub(crate) struct ObjectRef<'a> {
     pub(crate) name: &'a str,
 }
 
-/// The way to what is stored.
+/// Client of CRDs, stored objects and `StorageVersionMigrations`.
 #[derive(Clone)]
 pub(crate) struct StorageVersionsClient {
     client: Client,
@@ -71,31 +70,32 @@ pub(crate) struct StorageVersionsClient {
 }
 
 impl StorageVersionsClient {
-    /// What `client` can reach, written while `leader_guard` lasts.
+    /// Writes are sent only while `leader_guard` allows.
     pub(crate) const fn new(client: Client, leader_guard: LeaderGuard) -> Self {
         Self { client, leader_guard }
     }
 
-    /// The definition of a kind, or none if the API server says that there is none.
-    pub(crate) async fn definition(&self, kind: &Kind) -> Result<Option<StoredCrd>, ApiError> {
+    /// The CRD of a kind, or none if it does not exist.
+    pub(crate) async fn crd(&self, kind: &Kind) -> Result<Option<StoredCrd>, ApiError> {
         let name = kind.crd_name();
-        let request = definitions().get(&name, &GetParams::default());
+        let request = crds().get(&name, &GetParams::default());
+        let what = format!("CRD {name}");
         let found: Option<Value> = none_if_not_found(
-            operation("read", &format!("the definition {name}")).answer(self.text(request)).await,
+            operation("read", &what).response(request_text(&self.client, request)).await,
         )?;
         Ok(found.and_then(StoredCrd::read))
     }
 
-    /// The news that one of these definitions has changed.
+    /// Notifications of changes to the CRDs of these kinds.
     pub(crate) fn changes<'k>(&self, kinds: impl Iterator<Item = &'k Kind>) -> ChangeStream {
-        let of = |kind: &Kind| {
+        let on_change = |kind: &Kind| {
             let api = Api::<PartialObjectMeta<CustomResourceDefinition>>::all(self.client.clone());
             notify::on_change(api, &kind.crd_name())
         };
-        notify::merge(kinds.map(of).collect::<Vec<_>>())
+        notify::merge(kinds.map(on_change).collect::<Vec<_>>())
     }
 
-    /// A page of a consistent list of all objects of a kind: their metadata, in the hub's version.
+    /// A page of a consistent list of all objects of a kind: their metadata, in the hub version.
     pub(crate) async fn page(
         &self,
         kind: &Kind,
@@ -105,28 +105,36 @@ impl StorageVersionsClient {
         let mut params = ListParams::default().limit(page_size);
         params.continue_token = token.map(ToOwned::to_owned);
         let request = objects(kind, kind.hub().name, None).list_metadata(&params);
-        let what = format!("the objects of {}", kind.crd_name());
+        let what = format!("objects of {}", kind.crd_name());
         let operation = Operation { verb: "list", what: &what, timeout: LIST_TIMEOUT };
-        operation.answer(self.text(request)).await.map_err(page_error)
+        operation.response(request_text(&self.client, request)).await.map_err(page_error)
     }
 
-    /// The metadata of an object, or none if there is none.
+    /// The metadata of an object, or none if it does not exist.
     pub(crate) async fn metadata(
         &self,
         object: ObjectRef<'_>,
     ) -> Result<Option<PartialObjectMeta>, ApiError> {
         let request = object.request().get_metadata(object.name, &GetParams::default());
-        none_if_not_found(operation("read", &object.describe()).answer(self.text(request)).await)
+        none_if_not_found(
+            operation("read", &object.describe())
+                .response(request_text(&self.client, request))
+                .await,
+        )
     }
 
-    /// A whole object in the hub's version, or none if there is none.
+    /// A whole object in the hub version, or none if it does not exist.
     pub(crate) async fn object(&self, object: ObjectRef<'_>) -> Result<Option<Value>, ApiError> {
         let request = object.request().get(object.name, &GetParams::default());
-        none_if_not_found(operation("read", &object.describe()).answer(self.text(request)).await)
+        none_if_not_found(
+            operation("read", &object.describe())
+                .response(request_text(&self.client, request))
+                .await,
+        )
     }
 
-    /// Merges a patch into an object, and answers with its metadata. The patch names the version that was read, so that
-    /// it lands on this one or nowhere.
+    /// Merges a patch into an object, and returns its metadata. The patch contains the resource
+    /// version that was read, so it applies to that version or fails.
     pub(crate) async fn merge(
         &self,
         object: ObjectRef<'_>,
@@ -137,11 +145,10 @@ impl StorageVersionsClient {
             &patch_params(false),
             &Patch::Merge(patch),
         );
-        self.write("write", &object.describe(), request).await
+        self.write("patch", &object.describe(), request).await
     }
 
-    /// Whether an object could be written through this version, without writing it. The API server converts it there
-    /// and back for that.
+    /// Dry-runs a write through this version. The API server converts the object to it and back.
     pub(crate) async fn dry_run(
         &self,
         object: ObjectRef<'_>,
@@ -151,13 +158,14 @@ impl StorageVersionsClient {
         let request = objects(object.kind, version, Some(object.namespace));
         let request =
             request.patch_metadata(object.name, &patch_params(true), &Patch::Merge(patch));
-        let tried: PartialObjectMeta = self.write("try", &object.describe(), request).await?;
-        drop(tried);
+        let patched: PartialObjectMeta =
+            self.write("dry-run a patch of", &object.describe(), request).await?;
+        drop(patched);
         Ok(())
     }
 
-    /// Whether the API server would let this process write an object. A webhook's refusal looks like a missing right, and
-    /// only the API server can tell them apart.
+    /// Whether this process has the permission to write an object. A denial by a webhook looks like
+    /// a missing permission, and only the API server can distinguish them.
     pub(crate) async fn can_write(&self, object: ObjectRef<'_>) -> Result<bool, ApiError> {
         let body = json!({
             "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
@@ -168,42 +176,41 @@ impl StorageVersionsClient {
         });
         let request =
             Request::new(REVIEWS).create(&PostParams::default(), body.to_string().into_bytes());
-        let what = format!("for the right to write {}", object.describe());
-        let answer: Value = operation("ask", &what).answer(self.text(request)).await?;
-        Ok(answer.pointer("/status/allowed").and_then(Value::as_bool).unwrap_or(false))
+        let what = format!("the permission to patch {}", object.describe());
+        let review: Value =
+            operation("check", &what).response(request_text(&self.client, request)).await?;
+        Ok(review.pointer("/status/allowed").and_then(Value::as_bool).unwrap_or(false))
     }
 
-    /// Leaves the storage version alone in `storedVersions` of exactly the definition that was read.
-    pub(crate) async fn trim(&self, definition: &StoredCrd) -> Result<(), ObjectError> {
+    /// Reduces `storedVersions` to the storage version, of exactly the CRD that was read.
+    pub(crate) async fn trim(&self, crd: &StoredCrd) -> Result<(), ObjectError> {
         let patch = json!({
-            "metadata": { "uid": definition.uid, "resourceVersion": definition.resource_version },
-            "status": { "storedVersions": [definition.storage] },
+            "metadata": { "uid": crd.uid, "resourceVersion": crd.resource_version },
+            "status": { "storedVersions": [crd.storage] },
         });
-        let name = &definition.name;
-        let request = definitions().patch_subresource(
-            "status",
-            name,
-            &patch_params(false),
-            &Patch::Merge(&patch),
-        );
-        let what = format!("the stored versions of the definition {name}");
+        let name = &crd.name;
+        let request =
+            crds().patch_subresource("status", name, &patch_params(false), &Patch::Merge(&patch));
+        let what = format!("storedVersions of CRD {name}");
         self.write::<Value>("trim", &what, request).await.map(drop)
     }
 
-    /// What Kubernetes' own migrator was request to do.
+    /// The `StorageVersionMigration` of a kind.
     pub(crate) async fn migration(&self, kind: &Kind) -> Result<MigrationLookup, ApiError> {
         let name = kind.migration_name();
         let request = Request::new(MIGRATIONS).get(&name, &GetParams::default());
-        let what = format!("the storageversionmigration {name}");
-        match none_if_not_found(operation("read", &what).answer(self.text(request)).await) {
+        let what = format!("StorageVersionMigration {name}");
+        match none_if_not_found(
+            operation("read", &what).response(request_text(&self.client, request)).await,
+        ) {
             Ok(Some(found)) => Ok(MigrationLookup::Found(found)),
             Ok(None) => Ok(MigrationLookup::NotFound),
-            Err(error) if code(&error) == Some(404) => Ok(MigrationLookup::NotServed),
+            Err(error) if error.is_unknown_kind() => Ok(MigrationLookup::NotServed),
             Err(error) => Err(error),
         }
     }
 
-    /// Asks Kubernetes' own migrator, and answers with what was made for it.
+    /// Creates the `StorageVersionMigration` of a kind, and returns it.
     pub(crate) async fn create_migration(&self, kind: &Kind) -> Result<Value, ObjectError> {
         let name = kind.migration_name();
         let body = json!({
@@ -211,27 +218,23 @@ impl StorageVersionsClient {
             "metadata": { "name": name },
             "spec": { "resource": { "group": kind.group, "resource": kind.plural() } },
         });
-        let params = PostParams { dry_run: false, field_manager: Some(names::OPERATOR.to_owned()) };
-        let request = Request::new(MIGRATIONS).create(&params, body.to_string().into_bytes());
-        self.write("make", &format!("the storageversionmigration {name}"), request).await
+        let request =
+            Request::new(MIGRATIONS).create(&post_params(), body.to_string().into_bytes());
+        self.write("create", &format!("StorageVersionMigration {name}"), request).await
     }
 
-    /// Takes back exactly what was request by this object. One that is gone already is fine.
+    /// Deletes exactly this `StorageVersionMigration`. Success if it does not exist.
     pub(crate) async fn delete_migration(&self, kind: &Kind, uid: &str) -> Result<(), ObjectError> {
         let name = kind.migration_name();
-        let exactly = Preconditions { resource_version: None, uid: Some(uid.to_owned()) };
-        let params = DeleteParams::default().preconditions(exactly);
+        let preconditions = Preconditions { resource_version: None, uid: Some(uid.to_owned()) };
+        let params = DeleteParams::default().preconditions(preconditions);
         let request = Request::new(MIGRATIONS).delete(&name, &params);
-        let what = format!("the storageversionmigration {name}");
+        let what = format!("StorageVersionMigration {name}");
         match self.write::<Value>("delete", &what, request).await {
             Ok(_) => Ok(()),
             Err(error) if error.class() == ErrorClass::NotFound => Ok(()),
             Err(error) => Err(error),
         }
-    }
-
-    async fn text(&self, request: BuiltRequest) -> kube::Result<String> {
-        self.client.request_text(request.map_err(kube::Error::BuildRequest)?).await
     }
 
     async fn write<T: DeserializeOwned>(
@@ -241,8 +244,12 @@ impl StorageVersionsClient {
         request: BuiltRequest,
     ) -> Result<T, ObjectError> {
         let operation = Operation { verb, what, timeout: REQUEST_TIMEOUT };
-        match self.leader_guard.run(REQUEST_TIMEOUT, operation.answer(self.text(request))).await {
-            Ok(answer) => answer.map_err(ObjectError::Call),
+        match self
+            .leader_guard
+            .run(REQUEST_TIMEOUT, operation.response(request_text(&self.client, request)))
+            .await
+        {
+            Ok(response) => response.map_err(ObjectError::Call),
             Err(source) => Err(ObjectError::NotLeading { verb, what: what.to_owned(), source }),
         }
     }
@@ -254,11 +261,11 @@ impl ObjectRef<'_> {
     }
 
     fn describe(&self) -> String {
-        format!("the {} {}/{}", self.kind.name, self.namespace, self.name)
+        format!("{} {}/{}", self.kind.name, self.namespace, self.name)
     }
 }
 
-fn definitions() -> Request {
+fn crds() -> Request {
     Request::new(CustomResourceDefinition::url_path(&(), None))
 }
 
@@ -282,23 +289,10 @@ const fn operation<'a>(verb: &'static str, what: &'a str) -> Operation<'a> {
     Operation { verb, what, timeout: REQUEST_TIMEOUT }
 }
 
-/// Tells a list that was forgotten from other failures.
 fn page_error(error: ApiError) -> PageError {
-    match status(&error) {
-        Some(status) if status.code == 410 => {
-            let token = status.metadata.as_ref().and_then(|it| it.continue_.clone());
-            PageError::Expired(token.filter(|it| !it.is_empty()))
-        }
-        Some(_) | None => PageError::Call(error),
+    if error.is_expired() {
+        PageError::Expired(error.continue_token())
+    } else {
+        PageError::Call(error)
     }
-}
-
-fn code(error: &ApiError) -> Option<u16> {
-    status(error).map(|status| status.code)
-}
-
-fn status(error: &ApiError) -> Option<&Status> {
-    let ApiError::Call { source, .. } = error else { return None };
-    let kube::Error::Api(status) = source.as_ref() else { return None };
-    Some(status)
 }

@@ -1,7 +1,9 @@
-//! One TLS handshake with one member, to learn which CAs it trusts and which certificate it presents.
+//! One TLS handshake with one member, to learn which CAs it trusts and which certificate it
+//! presents.
 //!
-//! No request is sent. It uses TLS 1.2, in which the server has verified the client certificate before
-//! the handshake completes; with 1.3 the client would only learn of a rejection on its first read.
+//! No request is sent. It uses TLS 1.2, in which the server has verified the client certificate
+//! before the handshake completes; with 1.3 the client would only learn of a rejection on its first
+//! read.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,40 +21,43 @@ use tokio_rustls::TlsConnector;
 
 use super::etcd::MemberEndpoint;
 
-/// What a identity recorder, and whom it `trusted_cas`, all as DER.
+/// The certificate that is presented, and the CAs that are trusted, all as DER.
 pub(crate) struct ClientIdentity<'a> {
     pub(crate) certificate: &'a [u8],
-    /// Who signed it, one after the other.
+    /// The intermediate CAs, in order.
     pub(crate) chain: Vec<&'a [u8]>,
-    /// As PKCS #8.
+    /// The private key, as PKCS #8.
     pub(crate) key: &'a [u8],
     pub(crate) trusted_cas: Vec<&'a [u8]>,
 }
 
-/// How a handshake ended.
+/// The result of a handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Handshake {
-    /// Both took what the other showed.
+    /// Both sides accepted the other's certificate.
     Ok {
-        /// The names of those whom the member `trusted_cas`: who is called says whose certificates it asks for.
+        /// The subjects of the CAs that the member trusts: a server names them in its request for a
+        /// client certificate.
         accepted_issuers: Vec<Vec<u8>>,
     },
-    /// The member did not take what was chain to it.
+    /// The member rejected the client certificate.
     Rejected,
-    /// The identity did not take what the member showed.
+    /// The client rejected the member's certificate.
     UntrustedServer,
-    /// Neither can be said; why.
+    /// The handshake failed for another reason.
     Failed(String),
 }
 
-/// Makes one.
+/// Makes one handshake.
 pub(crate) async fn probe(
     endpoint: &MemberEndpoint,
     identity: &ClientIdentity<'_>,
     timeout: Duration,
 ) -> Handshake {
     let Some((connector, name, recorder)) = connector(endpoint, identity) else {
-        return Handshake::Failed("what would be chain cannot be used".to_owned());
+        return Handshake::Failed(
+            "the client certificate or the trust bundle is invalid".to_owned(),
+        );
     };
     let call = async {
         let stream = TcpStream::connect((endpoint.address, endpoint.port)).await?;
@@ -61,11 +66,11 @@ pub(crate) async fn probe(
     match time::timeout(timeout, call).await {
         Ok(Ok(_)) => Handshake::Ok { accepted_issuers: recorder.accepted_issuers() },
         Ok(Err(error)) => classify(&error),
-        Err(_) => Handshake::Failed(format!("no answer within {}ms", timeout.as_millis())),
+        Err(_) => Handshake::Failed(format!("no response within {}ms", timeout.as_millis())),
     }
 }
 
-/// `IssuerRecorder` one certificate to whoever asks, and remembers whose was asked for.
+/// Presents one certificate to any server, and records the CAs that the server accepts.
 #[derive(Debug)]
 struct IssuerRecorder {
     certified_key: Arc<CertifiedKey>,
@@ -84,7 +89,7 @@ impl ResolvesClientCert for IssuerRecorder {
         accepted_issuers: &[&[u8]],
         _: &[SignatureScheme],
     ) -> Option<Arc<CertifiedKey>> {
-        let names = accepted_issuers.iter().map(|it| it.to_vec()).collect();
+        let names = accepted_issuers.iter().map(|name| name.to_vec()).collect();
         *self.accepted_issuers.lock().unwrap_or_else(PoisonError::into_inner) = names;
         Some(self.certified_key.clone())
     }
@@ -118,15 +123,15 @@ fn connector(endpoint: &MemberEndpoint, identity: &ClientIdentity<'_>) -> Option
     Some((TlsConnector::from(Arc::new(config)), name, resolver))
 }
 
-/// The kind of a failure is read from its type, never from its words.
+/// A failure is classified by its type, never by its message.
 fn classify(error: &io::Error) -> Handshake {
-    let said = error.get_ref().and_then(|it| it.downcast_ref::<rustls::Error>());
-    match said {
+    let tls_error = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
+    match tls_error {
         Some(rustls::Error::AlertReceived(
             AlertDescription::BadCertificate
             | AlertDescription::CertificateUnknown
             | AlertDescription::CertificateExpired
-            // Somebody of the same name has another key.
+            // A CA with the same subject has another key.
             | AlertDescription::DecryptError
             | AlertDescription::UnknownCA,
         )) => Handshake::Rejected,

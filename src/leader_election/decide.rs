@@ -21,9 +21,9 @@ pub(crate) struct Plan {
 /// One step. Every write carries the uid and the resourceVersion that were read, so that it
 /// changes exactly the Lease that was decided about, or fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::enum_variant_names, reason = "to step down is one word")]
+#[expect(clippy::enum_variant_names, reason = "step down is the term of leader election")]
 pub(crate) enum Step {
-    /// Leave the Lease as it is and read it again later.
+    /// Write nothing and read the Lease again later.
     Wait,
     /// The Lease does not exist: create one that this replica holds on probation. If another
     /// replica is faster the create conflicts; if this replica crashes afterwards, the others wait
@@ -121,7 +121,7 @@ pub(crate) fn decide(state: &ObservedState<'_>) -> Plan {
 
 fn as_holder(state: &ObservedState<'_>, term: &Term) -> (Step, Reason) {
     // After failed reads alone the Lease may still belong to this replica. Once another holder was
-    // seen it does not, whatever the Lease says later.
+    // seen it does not, whatever the Lease contains later.
     let resume = Step::StepDown { may_resume: true };
     let lost = Step::StepDown { may_resume: false };
     if state.now >= term.until {
@@ -171,7 +171,7 @@ fn as_candidate(
 fn acquire(lead_from: LeadFrom, unconfirmed: Option<&UnconfirmedWrite>) -> Step {
     match unconfirmed {
         Some(unconfirmed) => Step::Acquire {
-            lead_from: lead_from.and(unconfirmed.lead_from),
+            lead_from: lead_from.later(unconfirmed.lead_from),
             acquired: Acquired::Keep,
         },
         None => Step::Acquire { lead_from, acquired: Acquired::New },
@@ -194,8 +194,8 @@ fn time_since_renewal(state: &ObservedState<'_>) -> Duration {
 /// The longest of the holder's lease duration, those of earlier holders, and this replica's own:
 /// replicas of two releases may differ during a rolling update.
 fn expiry(state: &ObservedState<'_>, record: &LeaseRecord) -> Duration {
-    let asked = record.duration.unwrap_or_default();
-    asked.max(state.election.longest).max(state.timing.lease_duration)
+    let holders_own = record.duration.unwrap_or_default();
+    holders_own.max(state.election.longest).max(state.timing.lease_duration)
 }
 
 #[cfg(test)]

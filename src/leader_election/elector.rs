@@ -1,4 +1,4 @@
-//! The election loop: observe the Lease, decide, write, report, and repeat after a pause.
+//! The election loop: observe the Lease, decide, write, report, and repeat after a delay.
 //! Publishes `Leadership` on a watch channel; every choice is made by `decide`.
 
 mod report;
@@ -16,12 +16,13 @@ use super::transition::{Outcome, after_write};
 use super::write::{PendingWrite, Write, may_hold_lease, prepare, released_lease};
 use crate::api::leadership::Leadership;
 use crate::clients::clock::{self, Clock};
-use crate::clients::lease::{LeaseClient, LeaseError, LeaseErrorClass};
+use crate::clients::error::{ApiError, ErrorClass};
+use crate::clients::named_object::LeaseClient;
 use crate::telemetry::{Gates, Metrics};
 
 /// The leader elector of one replica.
 pub(crate) struct LeaderElector {
-    pub(crate) port: LeaseClient,
+    pub(crate) client: LeaseClient,
     pub(crate) identity: String,
     pub(crate) timing: Timing,
     pub(crate) clock: Clock,
@@ -35,9 +36,9 @@ pub(crate) struct LeaderElector {
 struct ElectionRun {
     election: ElectionState,
     /// What was logged last about decisions, reads and writes, so that each change is logged once.
-    decided: Option<Reason>,
-    read_failure: Option<LeaseErrorClass>,
-    write_failure: Option<LeaseErrorClass>,
+    logged_reason: Option<Reason>,
+    logged_read_error: Option<ErrorClass>,
+    logged_write_error: Option<ErrorClass>,
 }
 
 impl LeaderElector {
@@ -53,36 +54,36 @@ impl LeaderElector {
                 () = &mut stop => break,
                 observed = self.observe(&mut run) => observed,
             };
-            let pause = self.reconcile(&mut run, &lease_state, lease.as_ref()).await;
+            let delay = self.reconcile(&mut run, &lease_state, lease.as_ref()).await;
             tokio::select! {
                 () = &mut stop => break,
-                () = time::sleep(pause) => {}
+                () = time::sleep(delay) => {}
             }
         }
         self.release(&run.election).await;
     }
 
     async fn observe(&self, run: &mut ElectionRun) -> (LeaseState, Option<Lease>) {
-        let Some(limit) = run.election.call_timeout(&self.timing, self.clock.now()) else {
+        let Some(timeout) = run.election.call_timeout(&self.timing, self.clock.now()) else {
             return (LeaseState::Unknown(ReadFailure::NoResponse), None);
         };
-        match self.port.read(limit).await {
+        match self.client.read(timeout).await {
             Ok(Some(lease)) => {
-                run.read_failure = None;
+                run.logged_read_error = None;
                 (LeaseState::Found(Box::new(LeaseRecord::from_lease(&lease))), Some(lease))
             }
             Ok(None) => {
-                run.read_failure = None;
+                run.logged_read_error = None;
                 (LeaseState::NotFound, None)
             }
             Err(error) => {
-                self.report_unread(run, &error);
+                self.report_read_error(run, &error);
                 (read_failure(error.class()), None)
             }
         }
     }
 
-    /// Decides, writes and reports; returns the pause before the next read.
+    /// Decides, writes and reports; returns the delay before the next read.
     async fn reconcile(
         &self,
         run: &mut ElectionRun,
@@ -104,7 +105,7 @@ impl LeaderElector {
             // Reported before the write: leader tasks must stop first.
             self.report(Leadership::Following);
         }
-        let lease_ref = LeaseRef { namespace: &self.port.namespace, name: &self.port.name };
+        let lease_ref = LeaseRef { namespace: &self.client.namespace, name: &self.client.name };
         let times = (self.clock.now(), clock::wall());
         let (pending, write) = prepare(&state, plan.step, lease, lease_ref, times);
         let outcome = self.act(run, &election, &pending, write).await;
@@ -113,7 +114,7 @@ impl LeaderElector {
         run.election = after_write(election, &pending, &outcome, &self.timing, now);
         self.report(run.election.leadership(now));
         let conflict = outcome == Outcome::Conflict;
-        run.election.pause(&self.timing, conflict, self.clock.now())
+        run.election.retry_delay(&self.timing, conflict, self.clock.now())
     }
 
     async fn act(
@@ -123,30 +124,31 @@ impl LeaderElector {
         pending: &PendingWrite,
         write: Option<Write>,
     ) -> Outcome {
-        let limit = election.call_timeout(&self.timing, pending.sent);
-        let (Some(write), Some(limit)) = (write, limit) else {
+        let timeout = election.call_timeout(&self.timing, pending.sent);
+        let (Some(write), Some(timeout)) = (write, timeout) else {
             return Outcome::NoWrite;
         };
         let creates = matches!(write, Write::Create(_));
         let written = match write {
-            Write::Create(lease) => self.port.create(&lease, limit).await,
-            Write::Replace(lease) => self.port.replace(&lease, limit).await,
+            Write::Create(lease) => self.client.create(&lease, timeout).await,
+            Write::Replace(lease) => self.client.replace(&lease, timeout).await,
         };
         match written {
             Ok(lease) => {
-                run.write_failure = None;
+                run.logged_write_error = None;
                 Outcome::Written { uid: lease.metadata.uid.unwrap_or_default() }
             }
             Err(error) => {
-                self.report_unwritten(run, &error);
+                self.report_write_error(run, &error);
                 write_failure(error.class(), creates)
             }
         }
     }
 
-    /// Releases the Lease if this replica holds it, so that the next leader need not wait for expiry.
+    /// Releases the Lease if this replica holds it, so that the next leader need not wait for its
+    /// expiry.
     async fn release(&self, election: &ElectionState) {
-        self.report_resigned();
+        self.report_shutdown();
         if !may_hold_lease(election) {
             return;
         }
@@ -156,38 +158,38 @@ impl LeaderElector {
                 identity = self.identity,
                 "lease is not held by this replica; nothing to release"
             ),
-            Err(error) => self.report_unreleased(&error),
+            Err(error) => self.report_release_error(&error),
         }
     }
 
-    async fn release_lease(&self, election: &ElectionState) -> Result<bool, LeaseError> {
-        let limit = self.timing.call_timeout();
-        let lease = self.port.read(limit).await?;
+    async fn release_lease(&self, election: &ElectionState) -> Result<bool, ApiError> {
+        let timeout = self.timing.call_timeout();
+        let lease = self.client.read(timeout).await?;
         let times = (self.clock.now(), clock::wall());
         match released_lease(election, &self.identity, lease.as_ref(), times) {
-            Some(free) => self.port.replace(&free, limit).await.map(|_| true),
+            Some(released) => self.client.replace(&released, timeout).await.map(|_| true),
             None => Ok(false),
         }
     }
 }
 
-const fn read_failure(class: LeaseErrorClass) -> LeaseState {
+const fn read_failure(class: ErrorClass) -> LeaseState {
     match class {
-        LeaseErrorClass::NotFound => LeaseState::NotFound,
-        LeaseErrorClass::Rejected => LeaseState::Unknown(ReadFailure::Forbidden),
-        LeaseErrorClass::Conflict | LeaseErrorClass::ServerError | LeaseErrorClass::Unreachable => {
+        ErrorClass::NotFound => LeaseState::NotFound,
+        ErrorClass::Rejected => LeaseState::Unknown(ReadFailure::Forbidden),
+        ErrorClass::Conflict | ErrorClass::ServerError | ErrorClass::Unreachable => {
             LeaseState::Unknown(ReadFailure::NoResponse)
         }
     }
 }
 
-const fn write_failure(class: LeaseErrorClass, creates: bool) -> Outcome {
+const fn write_failure(class: ErrorClass, creates: bool) -> Outcome {
     match class {
         // A create that finds nothing lacks its namespace: an early retry does not help.
-        LeaseErrorClass::NotFound if creates => Outcome::Forbidden,
-        LeaseErrorClass::NotFound => Outcome::NotFound,
-        LeaseErrorClass::Conflict => Outcome::Conflict,
-        LeaseErrorClass::Rejected => Outcome::Forbidden,
-        LeaseErrorClass::ServerError | LeaseErrorClass::Unreachable => Outcome::Unknown,
+        ErrorClass::NotFound if creates => Outcome::Forbidden,
+        ErrorClass::NotFound => Outcome::NotFound,
+        ErrorClass::Conflict => Outcome::Conflict,
+        ErrorClass::Rejected => Outcome::Forbidden,
+        ErrorClass::ServerError | ErrorClass::Unreachable => Outcome::Unknown,
     }
 }

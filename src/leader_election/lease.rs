@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 
 use crate::api::names;
 
-/// The lease duration of a released Lease: as short as the API allows.
+/// The lease duration of a released Lease: the minimum of the API.
 const RELEASED_SECONDS: i32 = 1;
 
 /// Namespace and name of a Lease.
@@ -49,14 +49,14 @@ pub(crate) fn created(lease_ref: LeaseRef<'_>, holder: &LeaseHolder<'_>, wall: T
 /// goes, because from now on an empty holder means that it was cleared by hand.
 pub(crate) fn held(read: &Lease, holder: &LeaseHolder<'_>, wall: Timestamp) -> Lease {
     let before = read.spec.clone().unwrap_or_default();
-    let changes_hands = before.holder_identity.as_deref() != Some(holder.identity);
+    let holder_changes = before.holder_identity.as_deref() != Some(holder.identity);
     let transitions = match before.lease_transitions {
         None => 0,
-        Some(count) => count.saturating_add(i32::from(changes_hands)),
+        Some(count) => count.saturating_add(i32::from(holder_changes)),
     };
     let mut metadata = read.metadata.clone();
-    if let Some(notes) = &mut metadata.annotations {
-        notes.remove(names::RELEASED_ANNOTATION);
+    if let Some(annotations) = &mut metadata.annotations {
+        annotations.remove(names::RELEASED_ANNOTATION);
     }
     Lease {
         metadata,

@@ -1,7 +1,8 @@
 //! Model test of leader election: an API server, a slow and lossy network, and replicas that are
-//! paused, killed, stopped and started while the Lease is deleted or its holder cleared by hand. The
-//! replicas run the real rules; time, network and API server are simulated. Two properties hold in
-//! every run: never two leaders at once, and, once the faults end, soon exactly one.
+//! paused, killed, stopped and started while the Lease is deleted or its holder cleared by hand.
+//! The replicas run the real rules; time, network and API server are simulated. Two properties hold
+//! in every run: never two leaders at once, and exactly one within two minutes after the faults
+//! end.
 #![expect(clippy::arithmetic_side_effects, reason = "the numbers of a model are small")]
 
 mod replica;
@@ -9,23 +10,24 @@ mod server;
 
 use std::time::Duration;
 
-use replica::{Nature, Replica};
-use server::{Answer, Call, Server};
+use replica::{Process, Replica};
+use server::{Request, Response, Server};
 
 use super::Timing;
 use crate::api::test_rng::TestRng;
 
-/// The tightest that `settings` takes: a renew deadline of four fifths of the lease duration.
+/// The tightest valid timing: a renew deadline of four fifths of the lease duration.
 const TIGHT: Timing = timing(15, 12, 2);
-/// Replicas of two versions, while one replaces the other. A process that begins after a deletion
-/// has never seen the leader of the deleted Lease, so no deadline may exceed the shortest lease
-/// duration; docs/leader-election.md says so.
+/// Replicas of two versions during a rolling update. A process that starts after a deletion has
+/// never seen the leader of the deleted Lease, so no deadline may exceed the shortest lease
+/// duration; see docs/leader-election.md.
 const MIXED: [Timing; 3] = [TIGHT, timing(20, 12, 3), timing(15, 10, 5)];
-/// One step of the world, in milliseconds.
+/// Duration of one tick, in milliseconds.
 const TICK: u64 = 100;
-const TROUBLE: u64 = 5 * 60_000;
-/// Long enough for the last late message, an expiry and a probation, one after the other.
-const CALM: u64 = 120_000;
+/// Duration with faults, in milliseconds.
+const FAULTS: u64 = 5 * 60_000;
+/// Duration without faults: the last late message, an expiry and a probation, one after the other.
+const RECOVERY: u64 = 120_000;
 
 const fn timing(lease: u64, renew: u64, retry: u64) -> Timing {
     Timing {
@@ -35,149 +37,152 @@ const fn timing(lease: u64, renew: u64, retry: u64) -> Timing {
     }
 }
 
-/// What kind of world it is.
+/// Parameters of a run.
 #[derive(Clone, Copy)]
-struct Kind {
-    size: u64,
-    mixed: bool,
-    /// Whether all processes were given the same name, against the rules.
-    twins: bool,
+struct ModelConfig {
+    replicas: u64,
+    mixed_timing: bool,
+    /// Whether all processes have the same identity, which the settings do not permit.
+    same_identity: bool,
 }
 
-/// A call or its answer, on its way.
-struct Mail {
+/// A request or its response, in flight.
+struct Message {
     due: u64,
-    /// The process that asked. Its successor in the same place is another one.
+    /// The process that sent the request. The process that replaces it has another number.
     process: u64,
-    call: u64,
-    body: Body,
+    request_id: u64,
+    payload: Payload,
 }
 
-enum Body {
-    Request(Call),
-    Reply(Answer),
+enum Payload {
+    Request(Request),
+    Response(Response),
 }
 
-/// What has happened, to show that the walk was not idle.
+/// Event counts, to prove that the model was not idle.
 #[derive(Default)]
-struct Tally {
-    began_to_lead: u64,
+struct Counts {
+    terms: u64,
     deletions: u64,
-    emptied: u64,
+    cleared_holders: u64,
 }
 
-struct World {
+struct Model {
     now: u64,
-    kind: Kind,
+    config: ModelConfig,
     server: Server,
-    mail: Vec<Mail>,
+    messages: Vec<Message>,
     replicas: Vec<Replica>,
     processes: u64,
-    dice: TestRng,
-    tally: Tally,
+    rng: TestRng,
+    counts: Counts,
     leader: Option<u64>,
 }
 
-impl World {
-    fn new(seed: u64, kind: Kind) -> Self {
-        let mut world = Self {
+impl Model {
+    fn new(seed: u64, config: ModelConfig) -> Self {
+        let mut model = Self {
             now: 0,
-            kind,
+            config,
             server: Server::default(),
-            mail: Vec::new(),
+            messages: Vec::new(),
             replicas: Vec::new(),
             processes: 0,
-            dice: TestRng::new(seed),
-            tally: Tally::default(),
+            rng: TestRng::new(seed),
+            counts: Counts::default(),
             leader: None,
         };
-        for _ in 0..kind.size {
-            let replica = world.process();
-            world.replicas.push(replica);
+        for _ in 0..config.replicas {
+            let replica = model.start_process();
+            model.replicas.push(replica);
         }
-        world
+        model
     }
 
-    /// A process that begins now, with a clock of its own.
-    fn process(&mut self) -> Replica {
+    /// A process that starts now, with a clock of its own.
+    fn start_process(&mut self) -> Replica {
         self.processes += 1;
-        let process = self.processes;
-        let timing = if self.kind.mixed { MIXED[self.dice.index(MIXED.len())] } else { TIGHT };
-        let name = if self.kind.twins { 0 } else { process };
-        let nature = Nature {
-            process,
+        let number = self.processes;
+        let timing =
+            if self.config.mixed_timing { MIXED[self.rng.index(MIXED.len())] } else { TIGHT };
+        let name = if self.config.same_identity { 0 } else { number };
+        let process = Process {
+            number,
             identity: format!("replica-{name}"),
             timing,
-            rate: 98 + self.dice.below(5),
-            offset: self.dice.below(1_000_000),
+            clock_rate: 98 + self.rng.below(5),
+            clock_offset: self.rng.below(1_000_000),
         };
-        Replica::new(nature, self.now)
+        Replica::new(process, self.now)
     }
 
-    fn tick(&mut self, trouble: bool) {
+    fn tick(&mut self, faults: bool) {
         self.now += TICK;
-        if trouble {
-            self.hurt();
+        if faults {
+            self.inject_faults();
         }
-        self.deliver(trouble);
-        for lease_ref in 0..self.replicas.len() {
-            if let Some((call, body)) = self.replicas[lease_ref].tick(self.now) {
-                let process = self.replicas[lease_ref].nature.process;
-                self.post(process, call, Body::Request(body), trouble);
+        self.deliver(faults);
+        for index in 0..self.replicas.len() {
+            if let Some((id, request)) = self.replicas[index].tick(self.now) {
+                let process = self.replicas[index].process.number;
+                self.send(process, id, Payload::Request(request), faults);
             }
-            if self.replicas[lease_ref].is_gone() {
-                self.replicas[lease_ref] = self.process();
+            if self.replicas[index].is_stopped() {
+                self.replicas[index] = self.start_process();
             }
         }
-        self.never_two_leaders();
+        self.check_single_leader();
     }
 
     /// The adversary.
-    fn hurt(&mut self) {
-        if self.dice.one_in(200) && self.server.delete() {
-            self.tally.deletions += 1;
+    fn inject_faults(&mut self) {
+        if self.rng.one_in(200) && self.server.delete() {
+            self.counts.deletions += 1;
         }
-        if self.dice.one_in(200) && self.server.empty_the_holder() {
-            self.tally.emptied += 1;
+        if self.rng.one_in(200) && self.server.clear_holder() {
+            self.counts.cleared_holders += 1;
         }
-        let lease_ref = self.dice.index(self.replicas.len());
-        if self.dice.one_in(150) {
-            let until = self.now + self.dice.below(25_000);
-            self.replicas[lease_ref].paused_until = until;
+        let index = self.rng.index(self.replicas.len());
+        if self.rng.one_in(150) {
+            let until = self.now + self.rng.below(25_000);
+            self.replicas[index].paused_until = until;
         }
-        if self.dice.one_in(400) {
-            // Killed: nothing is said, its messages stay on their way.
-            self.replicas[lease_ref] = self.process();
-        } else if self.dice.one_in(300) {
-            self.replicas[lease_ref].stop();
+        if self.rng.one_in(400) {
+            // Killed without a release; its messages stay in flight.
+            self.replicas[index] = self.start_process();
+        } else if self.rng.one_in(300) {
+            self.replicas[index].stop();
         }
     }
 
-    fn post(&mut self, process: u64, call: u64, body: Body, trouble: bool) {
-        if trouble && self.dice.one_in(20) {
+    fn send(&mut self, process: u64, request_id: u64, payload: Payload, faults: bool) {
+        if faults && self.rng.one_in(20) {
             return;
         }
-        let delay = match self.dice.below(20) {
-            0 if trouble => self.dice.below(20_000),
-            1..4 if trouble => self.dice.below(4_000),
-            _ => self.dice.below(100),
+        let delay = match self.rng.below(20) {
+            0 if faults => self.rng.below(20_000),
+            1..4 if faults => self.rng.below(4_000),
+            _ => self.rng.below(100),
         };
-        self.mail.push(Mail { due: self.now + delay, process, call, body });
+        self.messages.push(Message { due: self.now + delay, process, request_id, payload });
     }
 
-    fn deliver(&mut self, trouble: bool) {
+    fn deliver(&mut self, faults: bool) {
         let now = self.now;
-        let due: Vec<Mail> = self.mail.extract_if(.., |mail| mail.due <= now).collect();
-        for Mail { due: _, process, call, body } in due {
-            match body {
-                Body::Request(request) => {
-                    let answer = self.server.answer(request);
-                    self.post(process, call, Body::Reply(answer), trouble);
+        let due: Vec<Message> =
+            self.messages.extract_if(.., |message| message.due <= now).collect();
+        for Message { due: _, process, request_id, payload } in due {
+            match payload {
+                Payload::Request(request) => {
+                    let response = self.server.handle(request);
+                    self.send(process, request_id, Payload::Response(response), faults);
                 }
-                Body::Reply(answer) => {
+                Payload::Response(response) => {
                     let mut replicas = self.replicas.iter_mut();
-                    if let Some(asker) = replicas.find(|it| it.nature.process == process) {
-                        asker.inbox.push((call, answer));
+                    let sender = replicas.find(|replica| replica.process.number == process);
+                    if let Some(sender) = sender {
+                        sender.inbox.push((request_id, response));
                     }
                 }
             }
@@ -185,79 +190,80 @@ impl World {
     }
 
     fn leaders(&self) -> Vec<u64> {
-        let leading = self.replicas.iter().filter(|it| it.leads_at(self.now));
-        leading.map(|replica| replica.nature.process).collect()
+        let leading = self.replicas.iter().filter(|replica| replica.leads_at(self.now));
+        leading.map(|replica| replica.process.number).collect()
     }
 
-    fn never_two_leaders(&mut self) {
+    fn check_single_leader(&mut self) {
         let leaders = self.leaders();
         assert!(leaders.len() <= 1, "two leaders at {} ms: {leaders:?}", self.now);
         let leader = leaders.first().copied();
         if leader.is_some() && leader != self.leader {
-            self.tally.began_to_lead += 1;
+            self.counts.terms += 1;
         }
         self.leader = leader;
     }
 }
 
-fn walk(seed: u64, kind: Kind) -> Tally {
-    let mut world = World::new(seed, kind);
-    while world.now < TROUBLE {
-        world.tick(true);
+fn run_model(seed: u64, config: ModelConfig) -> Counts {
+    let mut model = Model::new(seed, config);
+    while model.now < FAULTS {
+        model.tick(true);
     }
-    while world.now < TROUBLE + CALM {
-        world.tick(false);
+    while model.now < FAULTS + RECOVERY {
+        model.tick(false);
     }
-    assert_eq!(world.leaders().len(), 1, "seed {seed}: nobody leads after the trouble ended");
-    world.tally
+    assert_eq!(model.leaders().len(), 1, "seed {seed}: no leader after the faults ended");
+    model.counts
 }
 
-/// Worlds of two or three replicas, with one timing or a mix of three.
-fn walk_all(seeds: u64, twins: bool) -> Tally {
-    let mut sum = Tally::default();
+/// Runs with two or three replicas, with one timing or a mix of three.
+fn run_models(seeds: u64, same_identity: bool) -> Counts {
+    let mut sum = Counts::default();
     for seed in 1..=seeds {
-        let kind = Kind { size: 2 + seed % 2, mixed: seed % 4 < 2, twins };
-        let Tally { began_to_lead, deletions, emptied } = walk(seed, kind);
-        sum.began_to_lead += began_to_lead;
+        let mixed_timing = seed % 4 < 2;
+        let config = ModelConfig { replicas: 2 + seed % 2, mixed_timing, same_identity };
+        let Counts { terms, deletions, cleared_holders } = run_model(seed, config);
+        sum.terms += terms;
         sum.deletions += deletions;
-        sum.emptied += emptied;
+        sum.cleared_holders += cleared_holders;
     }
     sum
 }
 
 #[test]
 fn there_are_never_two_leaders_and_one_leader_once_faults_end() {
-    let sum = walk_all(600, false);
-    for (what, count) in [
-        ("terms", sum.began_to_lead),
+    let sum = run_models(600, false);
+    for (event, count) in [
+        ("terms", sum.terms),
         ("deletions", sum.deletions),
-        ("emptied holders", sum.emptied),
+        ("cleared holders", sum.cleared_holders),
     ] {
-        assert!(count > 1200, "only {count} {what}: the walk is too tame");
+        assert!(count > 1200, "only {count} {event}: too few faults");
     }
 }
 
 #[test]
-fn processes_that_share_one_name_do_not_lead_together_either() {
-    let sum = walk_all(200, true);
-    let count = sum.began_to_lead;
-    assert!(count > 400, "only {count} terms: the walk is too tame");
+fn processes_with_the_same_identity_do_not_lead_together() {
+    let sum = run_models(200, true);
+    let count = sum.terms;
+    assert!(count > 400, "only {count} terms: too few faults");
 }
 
 #[test]
-fn a_stopped_replica_is_succeeded_without_waiting_for_its_lease_to_expire() {
-    let kind = Kind { size: 2, mixed: false, twins: false };
-    let mut world = World::new(7, kind);
-    while world.leaders().is_empty() {
-        world.tick(false);
+fn next_leader_does_not_wait_for_expiry_after_a_shutdown() {
+    let config = ModelConfig { replicas: 2, mixed_timing: false, same_identity: false };
+    let mut model = Model::new(7, config);
+    while model.leaders().is_empty() {
+        model.tick(false);
     }
-    let leads = |it: &Replica| it.leads_at(world.now);
-    let lease_ref = world.replicas.iter().position(leads).unwrap();
-    world.replicas[lease_ref].stop();
-    let (stopped, first) = (world.now, world.leaders());
-    while world.leaders().is_empty() || world.leaders() == first {
-        world.tick(false);
+    let leads = |replica: &Replica| replica.leads_at(model.now);
+    let index = model.replicas.iter().position(leads).unwrap();
+    model.replicas[index].stop();
+    let (stopped, first) = (model.now, model.leaders());
+    while model.leaders().is_empty() || model.leaders() == first {
+        model.tick(false);
     }
-    let took = world.now - stopped;
-    assert!(took < 3_000, "it took {took} ms");
+    let elapsed = model.now - stopped;
+    assert!(elapsed < 3_000, "{elapsed} ms without a leader");
 }

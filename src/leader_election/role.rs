@@ -57,14 +57,14 @@ pub(crate) struct Term {
 impl UnconfirmedWrite {
     /// Whether `record` is the result of this write. A Lease with another uid never is.
     pub(crate) fn matches(&self, identity: &str, record: &LeaseRecord) -> bool {
-        let here = self.uid.as_ref().is_none_or(|uid| *uid == record.uid);
-        here && record.is_of(identity, self.acquired)
+        let same_lease = self.uid.as_ref().is_none_or(|uid| *uid == record.uid);
+        same_lease && record.is_of(identity, self.acquired)
     }
 }
 
 impl LeadFrom {
     /// The later of two.
-    pub(crate) const fn and(self, other: Self) -> Self {
+    pub(crate) const fn later(self, other: Self) -> Self {
         match (self, other) {
             (Self::Now, Self::Now) => Self::Now,
             (Self::AfterProbation, _) | (_, Self::AfterProbation) => Self::AfterProbation,

@@ -23,7 +23,7 @@ pub(crate) struct Timing {
     pub(crate) lease_duration: Duration,
     /// How long a leader leads after the start of its last successful renewal.
     pub(crate) renew_deadline: Duration,
-    /// The pause between two reconciliations of the Lease.
+    /// The delay between two reconciliations of the Lease.
     pub(crate) retry_period: Duration,
 }
 
@@ -100,11 +100,11 @@ impl LeaseRecord {
         let spec = lease.spec.clone().unwrap_or_default();
         let uid = lease.metadata.uid.clone().unwrap_or_default();
         let holder = spec.holder_identity.filter(|holder| !holder.is_empty());
-        let notes = lease.metadata.annotations.as_ref();
-        let mark = notes.and_then(|notes| notes.get(names::RELEASED_ANNOTATION));
+        let annotations = lease.metadata.annotations.as_ref();
+        let mark = annotations.and_then(|annotations| annotations.get(names::RELEASED_ANNOTATION));
         Self {
-            // The mark holds the uid of the released Lease: a Lease restored from a copy carries
-            // the mark of another one.
+            // The mark is the uid of the released Lease: a Lease restored from a copy has the mark
+            // of another one.
             released: holder.is_none() && mark.is_some_and(|mark| !uid.is_empty() && *mark == uid),
             uid,
             holder,
@@ -147,7 +147,7 @@ pub(crate) struct LastSeen {
     pub(crate) since: MonotonicTime,
 }
 
-/// The pause after a conflict: another replica wrote to the Lease, and its identity matters soon.
+/// The delay after a conflict: another replica wrote to the Lease, and may have acquired it.
 const CONFLICT_RETRY_DELAY: Duration = Duration::from_millis(200);
 
 impl ElectionState {
@@ -193,18 +193,23 @@ impl ElectionState {
 
     /// Timeout of one API call, never beyond the end of the term; none if no time is left.
     pub(crate) fn call_timeout(&self, timing: &Timing, now: MonotonicTime) -> Option<Duration> {
-        let limit = self.within_term(timing.call_timeout(), now);
-        (!limit.is_zero()).then_some(limit)
+        let timeout = self.within_term(timing.call_timeout(), now);
+        (!timeout.is_zero()).then_some(timeout)
     }
 
-    /// The pause before the next read, never beyond the end of the term.
-    pub(crate) fn pause(&self, timing: &Timing, conflict: bool, now: MonotonicTime) -> Duration {
-        let pause = if conflict {
+    /// The delay before the next read, never beyond the end of the term.
+    pub(crate) fn retry_delay(
+        &self,
+        timing: &Timing,
+        conflict: bool,
+        now: MonotonicTime,
+    ) -> Duration {
+        let delay = if conflict {
             CONFLICT_RETRY_DELAY.min(timing.retry_period)
         } else {
             timing.retry_period
         };
-        self.within_term(pause, now)
+        self.within_term(delay, now)
     }
 
     fn within_term(&self, span: Duration, now: MonotonicTime) -> Duration {

@@ -1,6 +1,7 @@
 //! Kustomize components and overlays.
 //!
-//! Each component appends its own flag and patches its own objects, so that several can be combined.
+//! Each component appends its own flag and patches its own objects, so that several can be
+//! combined.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 mod cert_manager;
@@ -17,14 +18,14 @@ use super::yaml::{self, YamlError, document};
 use super::{File, Install};
 use crate::api::names;
 
-/// One part.
+/// One component.
 struct Component {
     name: &'static str,
-    /// What it is, for whoever opens the folder.
+    /// The comment in its `kustomization.yaml`.
     note: &'static str,
-    /// Whether it is an installation of its own together with the base.
+    /// Whether there is an overlay with the base and this component.
     has_overlay: bool,
-    /// Other parts that it needs.
+    /// Components that it needs.
     needs: &'static [&'static str],
     /// Objects that it adds.
     resources: Vec<ResourceFile>,
@@ -39,14 +40,14 @@ struct ResourceFile {
     documents: Vec<String>,
 }
 
-/// A file with one change, and the objects that it is made to.
+/// A file with one patch, and its targets.
 struct PatchFile {
     file: &'static str,
     body: Value,
     targets: Vec<Target>,
 }
 
-/// Every part, and every overlay.
+/// Every component and every overlay.
 pub(super) fn files(install: &Install) -> Result<Vec<File>, YamlError> {
     let namespace = install.namespace.as_str();
     let components = [
@@ -67,7 +68,7 @@ pub(super) fn files(install: &Install) -> Result<Vec<File>, YamlError> {
     Ok(files)
 }
 
-/// The base and one part.
+/// The base and one component.
 fn overlay(component: &Component) -> Result<File, YamlError> {
     let kustomization = Kustomization {
         meta: KUSTOMIZATION,
@@ -88,8 +89,8 @@ fn render(component: Component) -> Result<Vec<File>, YamlError> {
     let mut files = Vec::new();
     let kustomization = Kustomization {
         meta: COMPONENT,
-        resources: resources.iter().map(|it| it.file.to_owned()).collect(),
-        components: needs.iter().map(|it| format!("../{it}")).collect(),
+        resources: resources.iter().map(|resource| resource.file.to_owned()).collect(),
+        components: needs.iter().map(|name| format!("../{name}")).collect(),
         patches: patch_files.iter().flat_map(patches).collect(),
     };
     files.push(File {
@@ -105,9 +106,9 @@ fn render(component: Component) -> Result<Vec<File>, YamlError> {
     Ok(files)
 }
 
-fn patches(change: &PatchFile) -> Vec<Patch> {
-    let patch = |target: &Target| Patch { path: change.file.to_owned(), target: target.clone() };
-    change.targets.iter().map(patch).collect()
+fn patches(file: &PatchFile) -> Vec<Patch> {
+    let patch = |target: &Target| Patch { path: file.file.to_owned(), target: target.clone() };
+    file.targets.iter().map(patch).collect()
 }
 
 /// The operator's Deployment.
@@ -115,15 +116,15 @@ fn deployment() -> Target {
     Target::object("Deployment", names::OPERATOR)
 }
 
-/// Where the operator's container is in that.
+/// The path of the operator's container in it.
 const CONTAINER: &str = "/spec/template/spec/containers/0";
 
-/// One more flag for `quorate run`, behind those that other parts have added.
+/// Appends a flag of `quorate run`, after those of other components.
 fn flag(flag: &str) -> Value {
     json!({"op": "add", "path": format!("{CONTAINER}/args/-"), "value": flag})
 }
 
-/// Takes objects away. kustomize wants a kind and a name here, and goes by the targets.
+/// Removes objects. kustomize requires a kind and a name here, but uses the targets.
 fn removal(targets: Vec<Target>) -> PatchFile {
     let body = json!({
         "$patch": "delete",

@@ -16,15 +16,15 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use super::{Install, disruption, labels};
 use crate::api::names;
 
-/// The leader, and one that takes over.
+/// A leader and a standby.
 const REPLICAS: i32 = 2;
-/// The user that the image is made for.
+/// The user of the image.
 const USER: i64 = 65532;
-/// Longer than an orderly end takes, so that it is never cut short: a replica that is told to stop
-/// goes on answering reviews until no API server asks it any more, and then lets its lease go.
+/// Longer than a graceful shutdown: a terminating replica serves webhooks until no API server
+/// connects to it any more, and then releases the Lease.
 const TERMINATION_GRACE_SECONDS: i64 = 45;
-/// Reviews in flight are bounded at 64 MiB, and weigh several times that once they are read: under
-/// attack 300 MiB were seen. At rest it is a small part of it.
+/// Webhook requests in flight are bounded at 64 MiB and take several times that when parsed: 300
+/// MiB were measured under attack. An idle operator uses a small part of it.
 const MEMORY_LIMIT: &str = "512Mi";
 
 /// The Deployment.
@@ -35,8 +35,8 @@ pub(super) fn deployment(install: &Install) -> Deployment {
             replicas: Some(REPLICAS),
             revision_history_limit: Some(3),
             selector: labels::selector(),
-            // A new replica must be ready before an old one goes: a version that cannot even
-            // reach the API never replaces one that can.
+            // A new replica must be ready before an old one terminates: a version that cannot reach
+            // the API server never replaces one that can.
             strategy: Some(DeploymentStrategy {
                 type_: Some("RollingUpdate".to_owned()),
                 rolling_update: Some(RollingUpdateDeployment {
@@ -61,8 +61,7 @@ fn pod(install: &Install) -> PodSpec {
     PodSpec {
         service_account_name: Some(names::OPERATOR.to_owned()),
         automount_service_account_token: Some(true),
-        // Our own Service is called `quorate`; its links would become variables that look like
-        // settings of ours.
+        // The variables of the Service `quorate` would look like settings of the operator.
         enable_service_links: Some(false),
         termination_grace_period_seconds: Some(TERMINATION_GRACE_SECONDS),
         affinity: Some(disruption::anti_affinity()),
@@ -163,6 +162,6 @@ fn probe(path: &str, period_seconds: i32) -> Probe {
     }
 }
 
-fn quantity(of: &str, amount: &str) -> (String, Quantity) {
-    (of.to_owned(), Quantity(amount.to_owned()))
+fn quantity(resource: &str, amount: &str) -> (String, Quantity) {
+    (resource.to_owned(), Quantity(amount.to_owned()))
 }

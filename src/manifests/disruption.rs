@@ -9,8 +9,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::labels;
 
-/// A drained node may take one replica, never both. One that is not even ready protects nobody and
-/// must not hold up the drain.
+/// A drain may evict one replica, never both. An unready replica does not block a drain.
 pub(super) fn disruption_budget(namespace: &str) -> PodDisruptionBudget {
     PodDisruptionBudget {
         metadata: labels::metadata(namespace),
@@ -24,8 +23,7 @@ pub(super) fn disruption_budget(namespace: &str) -> PodDisruptionBudget {
     }
 }
 
-/// Two nodes if there are two. A wish and not a condition: on a cluster of one node both
-/// replicas must still run.
+/// Replicas prefer different nodes. Not required: on a single node both must still run.
 pub(super) fn anti_affinity() -> Affinity {
     Affinity {
         pod_anti_affinity: Some(PodAntiAffinity {
@@ -45,7 +43,7 @@ pub(super) fn anti_affinity() -> Affinity {
     }
 }
 
-/// Two zones if there are two; also a wish.
+/// Replicas prefer different zones.
 pub(super) fn topology_spread() -> TopologySpreadConstraint {
     TopologySpreadConstraint {
         max_skew: 1,

@@ -3,14 +3,14 @@
 
 use serde::Serialize;
 
-/// What a base or an overlay is.
+/// A base or an overlay.
 pub(super) const KUSTOMIZATION: Meta =
     Meta { api_version: "kustomize.config.k8s.io/v1beta1", kind: "Kustomization" };
-/// What can be added to a base together with others.
+/// A component, which can be combined with others.
 pub(super) const COMPONENT: Meta =
     Meta { api_version: "kustomize.config.k8s.io/v1alpha1", kind: "Component" };
 
-/// Which of the two a file is.
+/// `apiVersion` and `kind`.
 #[derive(Clone, Copy, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Meta {
@@ -21,26 +21,25 @@ pub(super) struct Meta {
 /// One `kustomization.yaml`.
 #[derive(Serialize)]
 pub(super) struct Kustomization {
-    /// Whether it is a whole or a part.
     #[serde(flatten)]
     pub(super) meta: Meta,
-    /// Files and folders with objects.
+    /// Files and directories with objects.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) resources: Vec<String>,
-    /// Folders with parts.
+    /// Directories of components.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) components: Vec<String>,
-    /// Changes to the objects.
+    /// Patches of the objects.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) patches: Vec<Patch>,
 }
 
-/// One change, in a file beside the kustomization.
+/// A patch, in a file beside the kustomization.
 #[derive(Serialize)]
 pub(super) struct Patch {
     /// The file.
     pub(super) path: String,
-    /// What is changed.
+    /// The patched objects.
     pub(super) target: Target,
 }
 

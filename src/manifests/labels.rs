@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 
 use crate::api::names;
 
-/// The labels of everything that is installed.
+/// The labels of all installed objects.
 pub(super) fn labels() -> BTreeMap<String, String> {
     string_map(&[
         (names::NAME_LABEL, names::OPERATOR),
@@ -18,12 +18,12 @@ pub(super) fn labels() -> BTreeMap<String, String> {
     ])
 }
 
-/// Selects the operator's pods. A selector cannot be changed later, so only the name is in it.
+/// Selects the operator's pods, only by name: a selector is immutable.
 pub(super) fn selector() -> LabelSelector {
     LabelSelector { match_labels: Some(selector_labels()), match_expressions: None }
 }
 
-/// The labels that the selector asks for.
+/// The labels of the selector.
 pub(super) fn selector_labels() -> BTreeMap<String, String> {
     string_map(&[(names::NAME_LABEL, names::OPERATOR)])
 }
@@ -38,12 +38,12 @@ pub(super) fn named(name: &str, namespace: &str) -> ObjectMeta {
     ObjectMeta { namespace: Some(namespace.to_owned()), ..cluster_scoped(name) }
 }
 
-/// The metadata of an object that belongs to the whole cluster.
+/// The metadata of a cluster-scoped object.
 pub(super) fn cluster_scoped(name: &str) -> ObjectMeta {
     ObjectMeta { name: Some(name.to_owned()), labels: Some(labels()), ..ObjectMeta::default() }
 }
 
-/// A map of owned text from a list of pairs.
+/// A map of owned strings.
 pub(super) fn string_map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
 }

@@ -6,8 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::labels;
 
-/// The namespace. The operator's own pod obeys the strictest rules, so nothing laxer may run
-/// beside it; audit and warn say so early to whoever tries.
+/// The namespace, with the `restricted` pod security standard, which the operator's pods meet.
 pub(super) fn namespace(name: &str) -> Namespace {
     let mut all = labels::labels();
     all.extend(labels::string_map(&[

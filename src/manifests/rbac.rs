@@ -24,35 +24,35 @@ const WEBHOOK_GROUP: &str = "admissionregistration.k8s.io";
 const READ: &[&str] = &["get", "list", "watch"];
 const WRITE: &[&str] = &["create", "patch", "delete"];
 
-/// Where a permission holds, which is also the role that carries it.
+/// The scope of a permission, which also determines its role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
-    /// The namespace that the operator lives in: the Role `quorate`.
+    /// The operator's own namespace: the Role `quorate`.
     OwnNamespace,
     /// The whole cluster: the `ClusterRole` `quorate`.
     Cluster,
-    /// The whole cluster, for the certificates alone: the `ClusterRole` `quorate-webhooks`. It
-    /// stands apart so that it can be left out where somebody else makes the certificates.
+    /// The whole cluster, for the webhook certificates only: the `ClusterRole` `quorate-webhooks`.
+    /// It is separate so that it can be omitted where another component issues the certificates.
     Webhooks,
-    /// A namespace in which it was granted: the `ClusterRole` `quorate-namespace`.
+    /// Namespaces with the operator's `RoleBinding`: the `ClusterRole` `quorate-namespace`.
     GrantedNamespace,
 }
 
 /// One permission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Permission {
-    /// Where it holds.
+    /// Its scope.
     pub scope: Scope,
-    /// The API group; nothing is the core group.
+    /// The API group; empty for the core group.
     pub group: &'static str,
-    /// The resources, with a subresource behind a slash.
+    /// The resources, with a subresource after a slash.
     pub resources: Vec<String>,
-    /// The objects by name. With `list` and `watch` this holds for requests that select the one
-    /// name. If there is none the permission is for all.
+    /// The names of the objects; empty for all. `list` and `watch` are then allowed only with a
+    /// field selector for one name.
     pub names: Vec<String>,
-    /// What may be done.
+    /// The verbs.
     pub verbs: &'static [&'static str],
-    /// What it is for.
+    /// What the permission is for.
     pub reason: &'static str,
 }
 
@@ -75,7 +75,7 @@ pub fn permissions() -> Vec<Permission> {
     .concat()
 }
 
-/// What the replicas need to compete for their Lease.
+/// The Lease of leader election.
 pub(super) fn leases() -> Vec<Permission> {
     let lease = |verbs, names, reason| Permission {
         scope: Scope::OwnNamespace,
@@ -86,13 +86,13 @@ pub(super) fn leases() -> Vec<Permission> {
         reason,
     };
     vec![
-        // Kubernetes cannot restrict `create` by name: it is not known yet when that is judged.
-        lease(&["create"], Vec::new(), "make the Lease; a creation cannot be bound to a name"),
-        lease(&["get", "update"], strings(&[names::LEASE]), "compete for the Lease and renew it"),
+        // RBAC cannot restrict `create` by name: the name is not known at authorization.
+        lease(&["create"], Vec::new(), "create the Lease; create cannot be restricted by name"),
+        lease(&["get", "update"], strings(&[names::LEASE]), "acquire and renew the Lease"),
     ]
 }
 
-/// The Secret with the authorities that sign the webhooks' certificates, and no other.
+/// The Secret with the CAs of the webhook certificates, and no other.
 pub(super) fn webhook_ca_secret() -> Vec<Permission> {
     let secret = |verbs, names, reason| Permission {
         scope: Scope::OwnNamespace,
@@ -107,17 +107,17 @@ pub(super) fn webhook_ca_secret() -> Vec<Permission> {
         secret(
             &["create"],
             Vec::new(),
-            "make the Secret with the authorities; a creation cannot be bound to a name",
+            "create the Secret with the webhook CAs; create cannot be restricted by name",
         ),
         secret(
             &["get", "list", "watch", "update"],
             named,
-            "sign certificates with the authorities, and renew them",
+            "issue webhook certificates and rotate their CAs",
         ),
     ]
 }
 
-/// Our kinds, wherever they are.
+/// The operator's kinds, in all namespaces.
 pub(super) fn watch_own_kinds() -> Vec<Permission> {
     by_group(|kind| Some(kind.plural()))
         .into_iter()
@@ -127,12 +127,12 @@ pub(super) fn watch_own_kinds() -> Vec<Permission> {
             resources,
             names: Vec::new(),
             verbs: READ,
-            reason: "see the objects of our kinds",
+            reason: "watch the objects of the operator's kinds",
         })
         .collect()
 }
 
-/// What belongs to etcd clusters, wherever they are. Secrets are not of it.
+/// The objects of etcd clusters in all namespaces, without Secrets.
 pub(super) fn watch_owned_objects() -> Vec<Permission> {
     let permission = |group, resources: &[&str], reason| Permission {
         scope: Scope::Cluster,
@@ -146,13 +146,17 @@ pub(super) fn watch_owned_objects() -> Vec<Permission> {
         permission(
             CORE_GROUP,
             &["pods", "persistentvolumeclaims", "services"],
-            "see the members of etcd clusters, their volumes and their Services",
+            "watch the pods, volumes and Services of etcd clusters",
         ),
-        permission(POLICY_GROUP, &["poddisruptionbudgets"], "see the budgets of etcd clusters"),
+        permission(
+            POLICY_GROUP,
+            &["poddisruptionbudgets"],
+            "watch the disruption budgets of etcd clusters",
+        ),
     ]
 }
 
-/// What is made, changed and deleted for etcd clusters.
+/// The objects that are created, changed and deleted for etcd clusters.
 pub(super) fn owned_objects() -> Vec<Permission> {
     let permission = |group, resource: &str, verbs, reason| Permission {
         scope: Scope::GrantedNamespace,
@@ -163,44 +167,49 @@ pub(super) fn owned_objects() -> Vec<Permission> {
         reason,
     };
     vec![
-        permission(names::ETCD_GROUP, "etcdmembers", WRITE, "write down what becomes of a member"),
-        permission(CORE_GROUP, "pods", WRITE, "run the members of an etcd cluster"),
+        permission(names::ETCD_GROUP, "etcdmembers", WRITE, "record the state of members"),
+        permission(CORE_GROUP, "pods", WRITE, "run the members of etcd clusters"),
         permission(
             CORE_GROUP,
             "persistentvolumeclaims",
             WRITE,
-            "give members their volumes, let them grow, and clear away those of members that left",
+            "create and expand the volumes of members, and delete those of removed members",
         ),
         permission(
             CORE_GROUP,
             "services",
             &["create", "patch"],
-            "let members and clients find each other",
+            "publish the addresses of members and clusters",
         ),
         permission(
             CORE_GROUP,
             "secrets",
             &["get", "create", "patch"],
-            "sign the certificates of members and clients",
+            "store the certificates of members and clients",
         ),
         permission(
             CERT_MANAGER_GROUP,
             "certificates",
             &["get", "create", "patch"],
-            "ask cert-manager for the certificates of members and clients",
+            "request the certificates of members and clients from cert-manager",
         ),
         permission(
             POLICY_GROUP,
             "poddisruptionbudgets",
             &["create", "patch"],
-            "keep enough voters up while nodes are drained",
+            "keep a quorum of voters while nodes are drained",
         ),
-        permission(EVENTS_GROUP, "events", &["create", "patch"], "tell what was done, and why"),
+        permission(
+            EVENTS_GROUP,
+            "events",
+            &["create", "patch"],
+            "report actions and their reasons",
+        ),
     ]
 }
 
-/// Grants itself the permissions in a namespace, and gives them back. `bind` is for that one role: the
-/// operator can hand out nothing else.
+/// The operator's own `RoleBindings`. `bind` is restricted to one role: the operator can grant
+/// nothing else.
 pub(super) fn namespace_bindings() -> Vec<Permission> {
     let permission = |resource: &str, names, verbs, reason| Permission {
         scope: Scope::Cluster,
@@ -215,25 +224,25 @@ pub(super) fn namespace_bindings() -> Vec<Permission> {
             "rolebindings",
             Vec::new(),
             &["create"],
-            "grant itself the permissions in a namespace that has objects of ours",
+            "bind the namespace role in namespaces with objects of the operator's kinds",
         ),
         permission(
             "rolebindings",
             strings(&[names::NAMESPACE_ROLE_BINDING]),
             &["list", "watch", "patch", "delete"],
-            "see that grant, mend it, and give it back with the last object",
+            "watch and repair these RoleBindings, and delete each with the last object",
         ),
         permission(
             "clusterroles",
             strings(&[names::NAMESPACE_ROLE]),
             &["bind"],
-            "grant this one role and no other",
+            "bind the namespace role, and no other",
         ),
     ]
 }
 
-/// Sees what an administrator has granted, and says in an object whose namespace is not granted
-/// that it waits for it.
+/// Watches the `RoleBindings` of an administrator, and reports in the status of objects whose
+/// namespace has none.
 pub(super) fn manual_namespace_access() -> Vec<Permission> {
     let mut permissions = vec![Permission {
         scope: Scope::Cluster,
@@ -241,14 +250,13 @@ pub(super) fn manual_namespace_access() -> Vec<Permission> {
         resources: strings(&["rolebindings"]),
         names: strings(&[names::NAMESPACE_ROLE_BINDING]),
         verbs: &["list", "watch"],
-        reason: "see what was granted",
+        reason: "watch the RoleBindings that an administrator creates",
     }];
     permissions.extend(write_statuses(Scope::Cluster));
     permissions
 }
 
-/// Tells the API server whom to trust: `caBundle` of the definitions that are converted and of our
-/// two configurations.
+/// `caBundle` of the CRDs with conversion and of the two webhook configurations.
 pub(super) fn ca_bundles() -> Vec<Permission> {
     let permission = |group, resources, names, reason| Permission {
         scope: Scope::Webhooks,
@@ -263,18 +271,18 @@ pub(super) fn ca_bundles() -> Vec<Permission> {
             DEFINITION_GROUP,
             strings(&["customresourcedefinitions"]),
             converted(),
-            "put the authorities into the definitions that are converted",
+            "inject the CA bundle into CRDs with conversion",
         ),
         permission(
             WEBHOOK_GROUP,
             strings(&["mutatingwebhookconfigurations", "validatingwebhookconfigurations"]),
             strings(&[names::WEBHOOK_CONFIGURATION]),
-            "put the authorities into the webhook configurations",
+            "inject the CA bundle into the webhook configurations",
         ),
     ]
 }
 
-/// What is done in a namespace that has objects of ours.
+/// The status of the operator's kinds.
 pub(super) fn statuses() -> Vec<Permission> {
     write_statuses(Scope::GrantedNamespace)
 }
@@ -288,12 +296,12 @@ fn write_statuses(scope: Scope) -> Vec<Permission> {
             resources,
             names: Vec::new(),
             verbs: &["patch"],
-            reason: "report in the status of our objects",
+            reason: "update the status of the operator's kinds",
         })
         .collect()
 }
 
-/// Rights as the rules of a role.
+/// The rules of a role with these permissions.
 pub(super) fn rules(permissions: Vec<Permission>) -> Vec<PolicyRule> {
     permissions
         .into_iter()
@@ -307,13 +315,13 @@ pub(super) fn rules(permissions: Vec<Permission>) -> Vec<PolicyRule> {
         .collect()
 }
 
-/// The definitions that have versions to convert between.
+/// The names of the CRDs with more than one version.
 pub(super) fn converted() -> Vec<String> {
     let several = kinds::ALL.into_iter().filter(|kind| kind.has_older_versions());
     several.map(Kind::crd_name).collect()
 }
 
-/// Words for each kind that has some, by group; each group once, in the order of the kinds.
+/// The resources of all kinds by group; each group once, in the order of the kinds.
 pub(super) fn by_group(
     resource: impl Fn(&Kind) -> Option<String>,
 ) -> Vec<(&'static str, Vec<String>)> {
@@ -321,17 +329,19 @@ pub(super) fn by_group(
     for kind in kinds::ALL {
         let Some(resource) = resource(kind) else { continue };
         match groups.iter_mut().find(|(group, _)| *group == kind.group) {
-            Some((_, words)) => words.push(resource),
+            Some((_, resources)) => resources.push(resource),
             None => groups.push((kind.group, vec![resource])),
         }
     }
     groups
 }
 
-/// Whether the number of replicas of a kind can be set alone.
+/// Whether a kind has the scale subresource.
 pub(super) fn has_scale(kind: &Kind) -> bool {
     let versions = kind.hub().crd().spec.versions;
-    versions.iter().any(|it| it.subresources.as_ref().is_some_and(|it| it.scale.is_some()))
+    versions
+        .iter()
+        .any(|version| version.subresources.as_ref().is_some_and(|all| all.scale.is_some()))
 }
 
 fn strings(list: &[&str]) -> Vec<String> {

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use super::labels;
 use crate::api::names;
 
-/// The Service that a scraper follows to every replica.
+/// The Service for scraping every replica.
 pub(super) fn metrics(namespace: &str) -> Service {
     service(
         names::OPERATOR,
@@ -16,8 +16,8 @@ pub(super) fn metrics(namespace: &str) -> Service {
     )
 }
 
-/// The Service that the API server asks. A replica is behind it only while it is ready, and it is
-/// ready only once the API server can trust its certificate.
+/// The Service of the webhooks. Only ready replicas are endpoints, and a replica is ready only once
+/// the API server trusts its certificate.
 pub(super) fn webhook(namespace: &str) -> Service {
     service(
         names::WEBHOOK_SERVICE,
@@ -38,7 +38,7 @@ fn service(name: &str, namespace: &str, port: ServicePort) -> Service {
     }
 }
 
-/// A port that leads to the container's port of the same name.
+/// A port that targets the container port of the same name.
 fn port(name: &str, number: i32) -> ServicePort {
     ServicePort {
         name: Some(name.to_owned()),

@@ -10,7 +10,8 @@ use super::labels;
 use super::rbac::{self, Permission, RBAC_GROUP, Scope};
 use crate::api::names;
 
-/// The operator's account. Only the operator's own pod mounts its token, and says so itself.
+/// The operator's `ServiceAccount`. Its token is mounted only by the operator's pods, which request
+/// it explicitly.
 pub(super) fn service_account(namespace: &str) -> ServiceAccount {
     ServiceAccount {
         metadata: labels::metadata(namespace),
@@ -19,12 +20,12 @@ pub(super) fn service_account(namespace: &str) -> ServiceAccount {
     }
 }
 
-/// What the operator may do in its own namespace.
+/// The permissions in the operator's own namespace.
 pub(super) fn role(namespace: &str, permissions: Vec<Permission>) -> Role {
     Role { metadata: labels::metadata(namespace), rules: Some(rbac::rules(permissions)) }
 }
 
-/// Gives the Role to the account.
+/// Binds the Role to the `ServiceAccount`.
 pub(super) fn role_binding(namespace: &str) -> RoleBinding {
     RoleBinding {
         metadata: labels::metadata(namespace),
@@ -33,8 +34,8 @@ pub(super) fn role_binding(namespace: &str) -> RoleBinding {
     }
 }
 
-/// The `ClusterRole` for one scope. The one for a namespace is bound by nobody here: it is granted
-/// where objects of ours are.
+/// The `ClusterRole` of one scope. The namespace role is not bound here: the operator binds it in
+/// namespaces with objects of its kinds.
 pub(super) fn cluster_role(name: &str, permissions: Vec<Permission>) -> ClusterRole {
     ClusterRole {
         metadata: labels::cluster_scoped(name),
@@ -43,7 +44,7 @@ pub(super) fn cluster_role(name: &str, permissions: Vec<Permission>) -> ClusterR
     }
 }
 
-/// Gives the `ClusterRole` of the same name to the account, in the whole cluster.
+/// Binds the `ClusterRole` of the same name to the `ServiceAccount`.
 pub(super) fn cluster_role_binding(name: &str, namespace: &str) -> ClusterRoleBinding {
     ClusterRoleBinding {
         metadata: labels::cluster_scoped(name),

@@ -1,8 +1,8 @@
 //! The webhook configurations.
 //!
-//! Every field that the API server would default is set, or tools that compare would always see drift.
-//! Only `caBundle` is missing: it is injected at run time, and a placeholder would conflict with the
-//! injector.
+//! Every field that the API server would default is set, or tools that compare would always see
+//! drift. Only `caBundle` is missing: it is injected at run time, and a placeholder would conflict
+//! with the injector.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use k8s_openapi::api::admissionregistration::v1::{
@@ -14,20 +14,19 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use super::{labels, rbac};
 use crate::api::names;
 
-/// The API server waits for as long as this before it calls a webhook failed. An answer takes
-/// milliseconds, so one that takes seconds will not come.
+/// The timeout of the API server. A response takes milliseconds, so after seconds none will come.
 const TIMEOUT_SECONDS: i32 = 5;
-/// A webhook that cannot be asked refuses. See decision 0014 for the reasons.
+/// Requests are rejected while the webhook is unavailable; decision 0014 has the reasons.
 const FAILURE_POLICY: &str = "Fail";
-/// The version that we are asked in: the hub of every kind.
+/// The version of the reviewed objects: the hub version of every kind.
 const HUB: &str = "v1";
-/// We are asked in that version whatever the user wrote: the API server converts first.
+/// Reviews are in the hub version, whatever version the request has: the API server converts first.
 const MATCH_POLICY: &str = "Equivalent";
 const SIDE_EFFECTS: &str = "None";
 const REVIEW_VERSION: &str = "v1";
 const SCOPE: &str = "Namespaced";
 
-/// Fills in what is not said, and brings back what an older version cannot say.
+/// Sets defaults, and restores fields that an older version does not have.
 pub(super) fn mutating(namespace: &str) -> MutatingWebhookConfiguration {
     let webhook = |prefix, rules, conditions| MutatingWebhook {
         name: name(prefix),
@@ -38,7 +37,7 @@ pub(super) fn mutating(namespace: &str) -> MutatingWebhookConfiguration {
         namespace_selector: Some(LabelSelector::default()),
         object_selector: Some(LabelSelector::default()),
         failure_policy: Some(FAILURE_POLICY.to_owned()),
-        // What another webhook adds afterwards may want a default as well.
+        // Fields that another webhook adds afterwards may need defaults.
         reinvocation_policy: Some("IfNeeded".to_owned()),
         side_effects: SIDE_EFFECTS.to_owned(),
         timeout_seconds: Some(TIMEOUT_SECONDS),
@@ -52,14 +51,14 @@ pub(super) fn mutating(namespace: &str) -> MutatingWebhookConfiguration {
                 rules(&["CREATE", "UPDATE"], objects()),
                 Some(vec![spec_changed_or_released()]),
             ),
-            // Nothing is filled in there. A number that is too large is refused here, because the
-            // schema is asked before a validator is, and says a bound and no way out.
+            // Sets no defaults. It rejects a value that is too large, because the schema is checked
+            // before validating webhooks, and its message has the bound but no remedy.
             webhook("scale-default", rules(&["UPDATE"], scales()), None),
         ]),
     }
 }
 
-/// Refuses what must not be.
+/// Validates objects and protects them from deletion.
 pub(super) fn validating(namespace: &str) -> ValidatingWebhookConfiguration {
     let webhook = |prefix, rules, conditions| ValidatingWebhook {
         name: name(prefix),
@@ -82,8 +81,8 @@ pub(super) fn validating(namespace: &str) -> ValidatingWebhookConfiguration {
                 rules(&["CREATE", "UPDATE"], objects()),
                 Some(vec![not_terminating(), spec_changed()]),
             ),
-            // The object of such a request is a Scale, in which a 0 is left out: a condition over
-            // it would fail on the very number that matters most.
+            // The object of the request is a Scale, which omits 0: a match condition on it would
+            // fail for the most important value.
             webhook("scale", rules(&["UPDATE"], scales()), None),
             webhook(
                 "protect",
@@ -111,32 +110,31 @@ fn client(namespace: &str, path: &str) -> WebhookClientConfig {
     }
 }
 
-/// One rule for each group, about its kinds and nothing else: a webhook that is asked about its own
-/// Secret, Lease or pods could stop itself from ever starting.
+/// One rule for each group, with only the operator's kinds: a webhook for its own Secret, Lease or
+/// pods could prevent itself from starting.
 fn rules(operations: &[&str], resources: Vec<(&str, Vec<String>)>) -> Vec<RuleWithOperations> {
     let rule = |(group, resources): (&str, Vec<String>)| RuleWithOperations {
         api_groups: Some(vec![group.to_owned()]),
         api_versions: Some(vec![HUB.to_owned()]),
-        operations: Some(operations.iter().map(|it| (*it).to_owned()).collect()),
+        operations: Some(operations.iter().map(|operation| (*operation).to_owned()).collect()),
         resources: Some(resources),
         scope: Some(SCOPE.to_owned()),
     };
     resources.into_iter().map(rule).collect()
 }
 
-/// The objects themselves.
+/// The resources of all kinds.
 fn objects() -> Vec<(&'static str, Vec<String>)> {
     rbac::by_group(|kind| Some(kind.plural()))
 }
 
-/// Their scale, if they have one: a request for it calls no webhook of the objects themselves.
+/// The scale subresources: requests for them do not call the webhooks of the resources.
 fn scales() -> Vec<(&'static str, Vec<String>)> {
     rbac::by_group(|kind| rbac::has_scale(kind).then(|| format!("{}/scale", kind.plural())))
 }
 
-/// Controllers and people change labels, annotations and finalizers all the time; there is nothing
-/// to say to that. In an older version we are always asked, because a request may come without the
-/// annotation that carries what the version cannot say, or with a forged one.
+/// Skips updates of metadata only, which are frequent. Requests in an older version are always
+/// reviewed: they may lack the annotation with the preserved fields, or have a forged one.
 fn spec_changed() -> MatchCondition {
     condition("changes-the-spec-or-is-in-an-older-version", spec_changed_expression())
 }
@@ -148,9 +146,9 @@ fn spec_changed_expression() -> String {
     )
 }
 
-/// A server-side apply that withdraws a field may leave the spec as it was: while another manager
-/// speaks an older version, the API server brings the field back. Then only the list of what the
-/// applier owns of the spec has changed.
+/// A server-side apply that releases a field may leave the spec unchanged: while another manager
+/// uses an older version, the API server restores the field. Then only the managed fields of the
+/// applier have changed.
 fn spec_changed_or_released() -> MatchCondition {
     let changed = spec_changed_expression();
     condition(
@@ -169,8 +167,8 @@ fn spec_changed_or_released() -> MatchCondition {
     )
 }
 
-/// Whatever is wrong with an object that goes, it must be able to go: its finalizers are removed by
-/// updates. The old object says it, because a request cannot forge that one.
+/// A terminating object can always be updated, even if invalid: its finalizers are removed by
+/// updates. The old object decides, because a request cannot forge it.
 fn not_terminating() -> MatchCondition {
     condition(
         "is-not-being-deleted",
@@ -178,7 +176,7 @@ fn not_terminating() -> MatchCondition {
     )
 }
 
-/// A deletion of what nobody protected must not depend on us.
+/// Deletion of an unprotected object does not depend on the webhook.
 fn has_deletion_protection() -> MatchCondition {
     let annotation = names::DELETION_PROTECTION_ANNOTATION;
     condition(
@@ -191,7 +189,7 @@ fn has_deletion_protection() -> MatchCondition {
     )
 }
 
-/// A namespace that goes must go, and so must what has lost its owner.
+/// Namespace deletion and garbage collection are never blocked.
 fn not_garbage_collection() -> MatchCondition {
     let cleaners = names::GARBAGE_COLLECTION_USERS.map(|user| format!("'{user}'")).join(", ");
     condition(

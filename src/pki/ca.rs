@@ -1,6 +1,6 @@
-//! Certificates, keys, and authorities: one of each that belong together.
-//! Comes in: PEM, from anyone. Goes out: what it says, or why it cannot be used. May touch: nothing
-//! outside; pure. Sizes and counts are bounded before anything is read, and a key is never shown.
+//! Parses certificates, private keys and CAs from untrusted PEM. Pure.
+//! Guarantees: sizes and counts are bounded before parsing; no error and no debug output contains
+//! key material.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::fmt;
@@ -13,108 +13,107 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-/// The longest PEM that is read.
+/// Larger PEM is rejected.
 pub(crate) const MAX_PEM_BYTES: usize = 64 * 1024;
-/// The most certificates that the authorities may be, all together.
+/// Maximum number of certificates in a CA set.
 pub(crate) const MAX_CERTIFICATES: usize = 8;
-/// The most certificates that are read of a bundle which may be anyone's.
+/// Maximum number of certificates read from a bundle that other writers may have changed.
 const MAX_FOREIGN_CERTIFICATES: usize = 64;
-const LINE: usize = 64;
+const PEM_LINE_LENGTH: usize = 64;
 
-/// A certificate, and what of it matters here.
+/// A certificate and its validity period.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Certificate {
-    /// Its bytes. Two certificates are the same if these are.
+    /// The DER encoding. Certificates are compared by it.
     pub(crate) der: Vec<u8>,
-    /// The first second at which it is valid.
+    /// `notBefore`.
     pub(crate) from: Timestamp,
-    /// The second at which it is valid no more.
+    /// `notAfter`.
     pub(crate) until: Timestamp,
 }
 
-/// A private key, as PKCS #8. It is shown to nobody.
+/// A private key in PKCS #8. Its debug output is redacted.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct PrivateKey(Vec<u8>);
 
-/// What signs certificates.
+/// A CA: a certificate and the private key that belongs to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CertificateAuthority {
-    /// What others trust.
+    /// The CA certificate, which trust bundles contain.
     pub(crate) certificate: Certificate,
-    /// What signs.
+    /// The key that signs.
     pub(crate) key: PrivateKey,
 }
 
-/// Why something cannot be used. It tells nothing of what was read.
+/// Why PEM could not be parsed. Contains nothing of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ParseError {
-    /// Half of a pair is not there.
-    #[error("it is missing")]
+    /// The certificate or the key of a pair is missing.
+    #[error("missing")]
     Missing,
-    /// It is longer than anything we would write.
-    #[error("it is longer than 64 KiB")]
-    TooLong,
-    /// There is no PEM in it, or more than the one section that belongs there.
-    #[error("it is not one section of PEM")]
+    /// The PEM exceeds [`MAX_PEM_BYTES`].
+    #[error("larger than 64 KiB")]
+    TooLarge,
+    /// No PEM block, or more than one.
+    #[error("not a single PEM block")]
     NotPem,
-    /// The PEM holds something else than a certificate.
-    #[error("it is not a certificate")]
+    /// The PEM block is not a certificate.
+    #[error("not an X.509 certificate")]
     NotACertificate,
-    /// The certificate may not sign others.
-    #[error("it is a certificate, but not that of an authority")]
-    NotAnAuthority,
-    /// The PEM holds something else than a key that we can sign with.
-    #[error("it is not a key in PKCS #8 that can sign")]
+    /// The certificate must not sign others.
+    #[error("not a CA certificate")]
+    NotACa,
+    /// The PEM block is not a private key of a supported algorithm.
+    #[error("not a supported private key")]
     NotAKey,
-    /// Certificate and key are both fine, and not of the same authority.
-    #[error("the key is not that of the certificate")]
-    KeyOfAnother,
-    /// Somebody has changed what we wrote.
-    #[error("it is not what was written there")]
-    Garbled,
+    /// Certificate and key are valid, but do not belong together.
+    #[error("does not match the certificate")]
+    KeyMismatch,
+    /// The content was not written by the operator.
+    #[error("changed by another writer")]
+    Modified,
 }
 
 impl Certificate {
-    /// Reads the certificate of an authority.
-    pub(crate) fn of_authority(der: &[u8]) -> Result<Self, ParseError> {
-        let (certificate, is_authority) = read(der)?;
-        if is_authority { Ok(certificate) } else { Err(ParseError::NotAnAuthority) }
+    /// Parses a CA certificate.
+    pub(crate) fn parse_ca_der(der: &[u8]) -> Result<Self, ParseError> {
+        let (certificate, is_ca) = parse(der)?;
+        if is_ca { Ok(certificate) } else { Err(ParseError::NotACa) }
     }
 
-    /// Reads any certificate.
-    pub(crate) fn of(der: &[u8]) -> Result<Self, ParseError> {
-        read(der).map(|(certificate, _)| certificate)
+    /// Parses any certificate.
+    pub(crate) fn parse_der(der: &[u8]) -> Result<Self, ParseError> {
+        parse(der).map(|(certificate, _)| certificate)
     }
 
-    /// Reads the one certificate of an authority that is in `pem`.
-    pub(crate) fn one(pem: &[u8]) -> Result<Self, ParseError> {
-        let mut found = sections(pem)?;
-        let first = found.next().ok_or(ParseError::NotPem)?.map_err(not_pem)?;
-        if found.next().is_some() {
+    /// Parses the only certificate in `pem`, a CA certificate.
+    pub(crate) fn parse_ca_pem(pem: &[u8]) -> Result<Self, ParseError> {
+        let mut blocks = pem_blocks(pem)?;
+        let first = blocks.next().ok_or(ParseError::NotPem)?.map_err(not_pem)?;
+        if blocks.next().is_some() {
             return Err(ParseError::NotPem);
         }
-        Self::of_authority(&first)
+        Self::parse_ca_der(&first)
     }
 
-    /// Reads the certificates of authorities that are in `pem`, and leaves out what is none.
-    pub(crate) fn list(pem: &[u8]) -> Vec<Self> {
-        let sections = sections(pem).into_iter().flatten().take(MAX_CERTIFICATES);
-        let read = sections.filter_map(|der| Self::of_authority(&der.ok()?).ok());
-        read.collect()
+    /// Parses the CA certificates in `pem` and skips everything else.
+    pub(crate) fn parse_ca_bundle(pem: &[u8]) -> Vec<Self> {
+        let blocks = pem_blocks(pem).into_iter().flatten().take(MAX_CERTIFICATES);
+        blocks.filter_map(|der| Self::parse_ca_der(&der.ok()?).ok()).collect()
     }
 
-    /// Whether it is valid at `now`.
+    /// Whether `now` is within the validity period.
     pub(crate) fn valid_at(&self, now: Timestamp) -> bool {
         self.from <= now && now < self.until
     }
 
-    /// Whose it is, in the bytes in which others name it.
+    /// The DER encoding of the subject.
     pub(crate) fn subject(&self) -> Vec<u8> {
-        let read = X509Certificate::from_der(&self.der);
-        read.map(|(_, it)| it.subject().as_raw().to_vec()).unwrap_or_default()
+        let parsed = X509Certificate::from_der(&self.der);
+        parsed.map(|(_, certificate)| certificate.subject().as_raw().to_vec()).unwrap_or_default()
     }
 
-    /// The certificate as PEM.
+    /// The certificate in PEM.
     pub(crate) fn pem(&self) -> String {
         pem("CERTIFICATE", &self.der)
     }
@@ -128,24 +127,24 @@ impl fmt::Debug for Certificate {
 }
 
 impl PrivateKey {
-    /// A key from its PKCS #8 bytes.
+    /// A key from its PKCS #8 encoding.
     pub(crate) const fn new(pkcs8: Vec<u8>) -> Self {
         Self(pkcs8)
     }
 
-    /// The key as PEM.
+    /// The key in PEM.
     pub(crate) fn pem(&self) -> String {
         pem("PRIVATE KEY", &self.0)
     }
 
-    /// Its bytes, for whoever shows its certificate.
+    /// The PKCS #8 encoding.
     pub(crate) fn pkcs8(&self) -> &[u8] {
         &self.0
     }
 
-    /// The key as something that signs.
+    /// The key as a signer.
     pub(crate) fn signer(&self) -> Result<KeyPair, ParseError> {
-        // What the library says is of no use to anyone, and might tell of the key.
+        // The library's own error is dropped: it might contain parts of the key.
         KeyPair::try_from(&PrivatePkcs8KeyDer::from(self.0.as_slice())).or(Err(ParseError::NotAKey))
     }
 }
@@ -157,68 +156,69 @@ impl fmt::Debug for PrivateKey {
 }
 
 impl CertificateAuthority {
-    /// Reads a certificate and a key that belong together.
-    pub(crate) fn read(certificate: &[u8], key: &[u8]) -> Result<Self, ParseError> {
-        let certificate = Certificate::one(certificate)?;
+    /// Parses a CA certificate and the private key that belongs to it.
+    pub(crate) fn from_pem(certificate: &[u8], key: &[u8]) -> Result<Self, ParseError> {
+        let certificate = Certificate::parse_ca_pem(certificate)?;
         if key.len() > MAX_PEM_BYTES {
-            return Err(ParseError::TooLong);
+            return Err(ParseError::TooLarge);
         }
         let key = PrivatePkcs8KeyDer::from_pem_slice(key).map_err(not_pem)?;
         let key = PrivateKey::new(key.secret_pkcs8_der().to_vec());
-        let (_, read) =
+        let (_, parsed) =
             X509Certificate::from_der(&certificate.der).or(Err(ParseError::NotACertificate))?;
-        if key.signer()?.subject_public_key_info() != read.public_key().raw {
-            return Err(ParseError::KeyOfAnother);
+        if key.signer()?.subject_public_key_info() != parsed.public_key().raw {
+            return Err(ParseError::KeyMismatch);
         }
         Ok(Self { certificate, key })
     }
 }
 
-/// Many certificates as one PEM.
+/// A bundle of certificates in PEM.
 pub(crate) fn bundle<'a>(certificates: impl IntoIterator<Item = &'a Certificate>) -> Vec<u8> {
     let pem: String = certificates.into_iter().map(Certificate::pem).collect();
     pem.into_bytes()
 }
 
-/// Whether a bundle, which may be anyone's, holds exactly these bytes as one of its certificates.
-pub(crate) fn holds(bundle: &[u8], der: &[u8]) -> bool {
-    let sections = sections(bundle).into_iter().flatten().take(MAX_FOREIGN_CERTIFICATES);
-    sections.filter_map(Result::ok).any(|section| section.as_ref() == der)
+/// Whether an untrusted bundle contains a certificate with exactly these bytes.
+pub(crate) fn bundle_contains(bundle: &[u8], der: &[u8]) -> bool {
+    let blocks = pem_blocks(bundle).into_iter().flatten().take(MAX_FOREIGN_CERTIFICATES);
+    blocks.filter_map(Result::ok).any(|block| block.as_ref() == der)
 }
 
-fn read(der: &[u8]) -> Result<(Certificate, bool), ParseError> {
-    let (rest, read) = X509Certificate::from_der(der).or(Err(ParseError::NotACertificate))?;
+/// The certificate, and whether it is a CA that may sign certificates.
+fn parse(der: &[u8]) -> Result<(Certificate, bool), ParseError> {
+    let (rest, parsed) = X509Certificate::from_der(der).or(Err(ParseError::NotACertificate))?;
     if !rest.is_empty() {
         return Err(ParseError::NotACertificate);
     }
     let time = |second| Timestamp::from_second(second).or(Err(ParseError::NotACertificate));
-    let from = time(read.validity().not_before.timestamp())?;
-    let until = time(read.validity().not_after.timestamp())?;
-    let may_sign = match read.key_usage() {
+    let from = time(parsed.validity().not_before.timestamp())?;
+    let until = time(parsed.validity().not_after.timestamp())?;
+    let may_sign = match parsed.key_usage() {
         Ok(Some(usage)) => usage.value.key_cert_sign(),
         Ok(None) => true,
         Err(_) => false,
     };
-    Ok((Certificate { der: der.to_vec(), from, until }, read.is_ca() && may_sign))
+    Ok((Certificate { der: der.to_vec(), from, until }, parsed.is_ca() && may_sign))
 }
 
-type Section = Result<CertificateDer<'static>, rustls::pki_types::pem::Error>;
+type PemBlock = Result<CertificateDer<'static>, rustls::pki_types::pem::Error>;
 
-fn sections(pem: &[u8]) -> Result<impl Iterator<Item = Section>, ParseError> {
+fn pem_blocks(pem: &[u8]) -> Result<impl Iterator<Item = PemBlock>, ParseError> {
     if pem.len() > MAX_PEM_BYTES {
-        return Err(ParseError::TooLong);
+        return Err(ParseError::TooLarge);
     }
     Ok(CertificateDer::pem_slice_iter(pem))
 }
 
-/// What the reader says might tell of what it read.
+/// Drops the parser's own error, which might contain parts of the input.
 fn not_pem(_: rustls::pki_types::pem::Error) -> ParseError {
     ParseError::NotPem
 }
 
 fn pem(label: &str, der: &[u8]) -> String {
-    let text = STANDARD.encode(der);
-    let lines = text.as_bytes().chunks(LINE).map(String::from_utf8_lossy);
+    let encoded = STANDARD.encode(der);
+    let lines = encoded.as_bytes().chunks(PEM_LINE_LENGTH).map(String::from_utf8_lossy);
     let mut pem = format!("-----BEGIN {label}-----\n");
     for line in lines {
         pem.push_str(&line);

@@ -1,6 +1,5 @@
-//! Makes authorities and signs certificates.
-//! Comes in: how long, for whom, and who signs. Goes out: new keys with their certificates.
-//! May touch: the system's source of randomness, which is why it is no pure room.
+//! Issues self-signed CAs and leaf certificates, each with a new key. Not pure: keys and serial
+//! numbers come from the system's random source.
 
 use jiff::Timestamp;
 use rcgen::{
@@ -16,53 +15,53 @@ use super::ca::{Certificate, CertificateAuthority, ParseError, PrivateKey};
 pub(crate) use super::leaf::CertifiedKey;
 
 const SERIAL_BYTES: usize = 16;
-/// The attribute `serialNumber` of a name.
+/// OID of the attribute `serialNumber` of a distinguished name.
 const SERIAL_NUMBER: [u64; 4] = [2, 5, 4, 5];
 
-/// Why nothing was made. It tells nothing of any key.
+/// Why nothing was issued. Contains no key material.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum IssueError {
-    /// The library could not make it.
-    #[error("failed to make a certificate")]
+    /// `rcgen` could not create a key or a certificate.
+    #[error("failed to issue a certificate")]
     Certificate(#[source] rcgen::Error),
-    /// There is no randomness to be had.
-    #[error("failed to get random numbers")]
+    /// The random source failed.
+    #[error("failed to read random bytes")]
     Random,
-    /// A date is beyond what can be written down.
-    #[error("failed to write down a date of a certificate")]
+    /// A date is out of range.
+    #[error("failed to encode a date of a certificate")]
     Date(#[source] time::error::ComponentRange),
-    /// What shall sign cannot.
-    #[error("failed to use the authority")]
-    Authority(#[source] ParseError),
-    /// The library that shows the certificate does not take it.
-    #[error("failed to take a certificate into use")]
-    Unusable(#[source] rustls::Error),
+    /// A certificate or a key could not be parsed.
+    #[error("failed to parse a certificate or a key")]
+    Parse(#[source] ParseError),
+    /// `rustls` rejected the certificate or its key.
+    #[error("failed to load an issued certificate into the TLS server")]
+    Load(#[source] rustls::Error),
 }
 
-/// From when until when something is valid.
+/// The validity period of a certificate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Validity {
     pub(crate) from: Timestamp,
     pub(crate) until: Timestamp,
 }
 
-/// What a certificate is for.
+/// The extended key usage of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// It is shown by whoever is called.
+    /// Server authentication.
     Server,
-    /// It is shown by whoever calls.
+    /// Client authentication.
     Client,
-    /// Both: who shows it is called by some, and calls others.
+    /// Both, for an etcd peer: it accepts connections and dials others.
     Both,
 }
 
-/// A certificate that is wanted.
+/// A leaf certificate to issue.
 #[derive(Clone, Debug)]
 pub(crate) struct CertificateRequest<'a> {
-    /// Its common name. For a server it is for people, a client is known by it.
+    /// The common name. It identifies a client; for a server it is only informational.
     pub(crate) name: &'a str,
-    /// The hosts it is good for: names, and addresses. A client needs none.
+    /// Subject alternative names: DNS names and IP addresses. A client needs none.
     pub(crate) hosts: Vec<String>,
     pub(crate) purpose: Purpose,
     pub(crate) validity: Validity,
@@ -80,8 +79,8 @@ impl Purpose {
     }
 }
 
-/// A new authority, with a name for people, and a number in it: two of the same name can be told apart by whoever is
-/// asked for one of them.
+/// A new CA. Its subject contains a random number: a server that lists acceptable CAs names them
+/// by subject, and two CAs with the same common name must differ there.
 pub(crate) fn self_signed_ca(
     name: &str,
     validity: Validity,
@@ -89,21 +88,21 @@ pub(crate) fn self_signed_ca(
     let key = new_key()?;
     let mut params = params(name, validity)?;
     let number = u128::from_be_bytes(serial()?);
-    let kind = DnType::CustomDnType(SERIAL_NUMBER.to_vec());
-    params.distinguished_name.push(kind, format!("{number:032x}"));
+    let attribute = DnType::CustomDnType(SERIAL_NUMBER.to_vec());
+    params.distinguished_name.push(attribute, format!("{number:032x}"));
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
-    let made = params.self_signed(&key).map_err(IssueError::Certificate)?;
-    let certificate = Certificate::of_authority(made.der()).map_err(IssueError::Authority)?;
+    let issued = params.self_signed(&key).map_err(IssueError::Certificate)?;
+    let certificate = Certificate::parse_ca_der(issued.der()).map_err(IssueError::Parse)?;
     Ok(CertificateAuthority { certificate, key: PrivateKey::new(key.serialize_der()) })
 }
 
-/// A new certificate with a new key, signed by `authority`.
+/// A new leaf certificate with a new key, signed by `ca`.
 pub(crate) fn sign(
-    authority: &CertificateAuthority,
-    wanted: &CertificateRequest<'_>,
+    ca: &CertificateAuthority,
+    request: &CertificateRequest<'_>,
 ) -> Result<CertifiedKey, IssueError> {
-    let CertificateRequest { name, hosts, purpose, validity } = wanted;
+    let CertificateRequest { name, hosts, purpose, validity } = request;
     let mut params = params(name, *validity)?;
     params.subject_alt_names =
         CertificateParams::new(hosts.clone()).map_err(IssueError::Certificate)?.subject_alt_names;
@@ -111,13 +110,13 @@ pub(crate) fn sign(
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages = purpose.usages();
     params.use_authority_key_identifier_extension = true;
-    let signer = authority.key.signer().map_err(IssueError::Authority)?;
-    let signed_by = CertificateDer::from(authority.certificate.der.as_slice());
-    let issuer = Issuer::from_ca_cert_der(&signed_by, signer).map_err(IssueError::Certificate)?;
+    let signer = ca.key.signer().map_err(IssueError::Parse)?;
+    let ca_der = CertificateDer::from(ca.certificate.der.as_slice());
+    let issuer = Issuer::from_ca_cert_der(&ca_der, signer).map_err(IssueError::Certificate)?;
     let key = new_key()?;
-    let made = params.signed_by(&key, &issuer).map_err(IssueError::Certificate)?;
-    // What was written down is what counts: whole seconds.
-    let certificate = Certificate::of(made.der()).map_err(IssueError::Authority)?;
+    let leaf = params.signed_by(&key, &issuer).map_err(IssueError::Certificate)?;
+    // Parsed back, because the encoded dates count, and those have whole seconds.
+    let certificate = Certificate::parse_der(leaf.der()).map_err(IssueError::Parse)?;
     let key = PrivateKey::new(key.serialize_der());
     Ok(CertifiedKey { certificate, chain: Vec::new(), key })
 }
@@ -129,12 +128,13 @@ fn params(name: &str, validity: Validity) -> Result<CertificateParams, IssueErro
     params.not_after = date(until)?;
     params.serial_number = Some(SerialNumber::from_slice(&serial()?));
     params.distinguished_name = DistinguishedName::new();
-    params.distinguished_name.push(DnType::CommonName, short(name));
+    params.distinguished_name.push(DnType::CommonName, truncate(name));
     Ok(params)
 }
 
-/// A common name has 64 characters at most. Nobody looks at it: the other names count.
-fn short(name: &str) -> String {
+/// A common name has at most 64 characters. Truncation is harmless for a server: clients check the
+/// subject alternative names.
+fn truncate(name: &str) -> String {
     name.chars().take(64).collect()
 }
 
@@ -142,7 +142,7 @@ fn new_key() -> Result<KeyPair, IssueError> {
     KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(IssueError::Certificate)
 }
 
-/// Random, so that two authorities of the same name can be told apart, and positive.
+/// A serial number: random, so that two CAs with the same common name differ, and positive.
 fn serial() -> Result<[u8; SERIAL_BYTES], IssueError> {
     let mut bytes = [0; SERIAL_BYTES];
     let random = default_provider().secure_random;

@@ -1,37 +1,36 @@
-//! What to do about the stored objects of one definition: a ladder of rules, the first that speaks wins.
-//! Comes in: `Seen`. Goes out: one step, and which rule said so. May touch: nothing; pure.
+//! Decides the next step of the migration of one CRD: ordered rules, the first that applies wins.
 //!
-//! Nothing is trimmed that was not proven under the definition as it is, and nothing is written while it is not sure
-//! that everybody writes the same version and somebody converts.
+//! Guarantees: `storedVersions` is trimmed only if all objects were verified under the CRD as it is
+//! now; no object is written before every API server stores the same version and the conversion
+//! webhook works.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::time::Duration;
 
 use super::record::{Phase, Record};
-use super::seen::{End, Errand, Reading, Seen, Way};
+use super::state::{DelegatedMigration, MigrationMode, ObservedState, Outcome, Reading};
 use crate::api::crd::stored::StoredCrd;
 use crate::api::monotonic::MonotonicTime;
 
-/// After a definition has changed, each API server learns of it at its own pace, and stores in the old version until
+/// Each API server learns of a changed CRD with its own delay, and stores the old version until
 /// then.
-pub(crate) const SETTLE: Duration = Duration::from_secs(10);
-/// What is waited for is looked at again after this time.
-const LOOK_AGAIN: Duration = Duration::from_secs(10);
-/// How an errand stands is asked this often.
-const ASK_AGAIN: Duration = Duration::from_secs(2);
-/// A pass that left objects behind is repeated after this time; after each, the pause is twice as long.
-const FIRST_REPEAT: Duration = Duration::from_secs(30);
-const MOST_REPEAT: Duration = Duration::from_mins(10);
-/// After so many failed errands this operator writes itself.
-const MOST_ERRANDS: u32 = 3;
+pub(crate) const PROPAGATION_DELAY: Duration = Duration::from_secs(10);
+/// How often an obstacle is checked again.
+const RECHECK_INTERVAL: Duration = Duration::from_secs(10);
+const DELEGATED_POLL_INTERVAL: Duration = Duration::from_secs(2);
+/// The delay before failed objects are retried; it doubles with each attempt.
+const MIN_RETRY_DELAY: Duration = Duration::from_secs(30);
+const MAX_RETRY_DELAY: Duration = Duration::from_mins(10);
+/// After so many failed delegated migrations the operator rewrites the objects itself.
+const MAX_DELEGATED_FAILURES: u32 = 3;
 
-/// One step, and why.
+/// One step and its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub(crate) step: Step,
-    pub(crate) because: Because,
-    /// When to look again, if nothing happens before; never, if there is nothing to wait for.
-    pub(crate) wake: Option<MonotonicTime>,
+    pub(crate) reason: Reason,
+    /// When to reconcile again without a change; none if nothing is waited for.
+    pub(crate) requeue_at: Option<MonotonicTime>,
 }
 
 /// What to do.
@@ -39,227 +38,206 @@ pub(crate) struct Plan {
 pub(crate) enum Step {
     /// Nothing.
     Wait,
-    /// Find out the present revision, try whether objects can be converted, and write down that a run begins.
-    Begin(Goal),
-    /// Work through the next page of the list.
-    Page(Phase),
-    /// Write down another phase.
-    Note(Phase),
-    /// Take the versions that are gone out of the definition.
-    Trim,
-    /// Ask Kubernetes' own migrator.
-    Send,
-    /// Take back what was asked, and count it as failed if it has.
-    Clear {
-        /// The uid of what was asked.
-        uid: String,
-        /// Whether it has failed.
-        failed: bool,
-    },
+    /// Read the current revision, test the conversion webhook, and record the start.
+    Start(Goal),
+    /// Process the next page of the list.
+    ProcessPage(Phase),
+    /// Record another phase.
+    EnterPhase(Phase),
+    /// Remove the old versions from `storedVersions`.
+    TrimStoredVersions,
+    /// Create a `StorageVersionMigration`.
+    CreateDelegated,
+    /// Delete the `StorageVersionMigration`, and count it if it has failed.
+    DeleteDelegated { uid: String, failed: bool },
 }
 
-/// What a run is for.
+/// The goal of a migration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Goal {
-    /// Every object stored in the storage version.
-    Storage,
-    /// Every owner speaking a version that is served.
-    Owners,
+    /// Every object is stored in the storage version.
+    StorageVersion,
+    /// Every field manager uses a served version.
+    ManagedFields,
 }
 
-/// Which rule spoke.
+/// Which rule decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Because {
-    Unread,
-    SwitchedOff,
-    NotInstalled,
-    NothingStale,
-    Stranded,
-    NotServed,
-    NotConverted,
+pub(crate) enum Reason {
+    ReadFailed,
+    Disabled,
+    CrdNotFound,
+    UpToDate,
+    UnknownStoredVersion,
+    NotEstablished,
+    NoConversionWebhook,
     Paused,
-    OtherReleases,
-    BackedOff,
-    Settling,
-    VersionsStale,
-    OwnersStale,
-    PagesLeft,
-    ObjectsRefused,
-    TriedAgain,
-    Proven,
-    TrimmedElsewhere,
-    ErrandUnderWay,
-    ErrandDone,
-    ErrandFailed,
-    ErrandUnserved,
+    MixedOperatorVersions,
+    BackingOff,
+    WaitingForPropagation,
+    OldVersionsStored,
+    OldFieldManagers,
+    InProgress,
+    ObjectsFailed,
+    Retrying,
+    Verified,
+    AlreadyTrimmed,
+    DelegatedInProgress,
+    DelegatedSucceeded,
+    DelegatedFailed,
+    MigratorUnavailable,
 }
 
-impl Because {
-    /// One word, for logs, metrics and Events.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Unread => "Unread",
-            Self::SwitchedOff => "SwitchedOff",
-            Self::NotInstalled => "NotInstalled",
-            Self::NothingStale => "NothingStale",
-            Self::Stranded => "Stranded",
-            Self::NotServed => "NotServed",
-            Self::NotConverted => "NotConverted",
-            Self::Paused => "Paused",
-            Self::OtherReleases => "OtherReleases",
-            Self::BackedOff => "BackedOff",
-            Self::Settling => "Settling",
-            Self::VersionsStale => "VersionsStale",
-            Self::OwnersStale => "OwnersStale",
-            Self::PagesLeft => "PagesLeft",
-            Self::ObjectsRefused => "ObjectsRefused",
-            Self::TriedAgain => "TriedAgain",
-            Self::Proven => "Proven",
-            Self::TrimmedElsewhere => "TrimmedElsewhere",
-            Self::ErrandUnderWay => "ErrandUnderWay",
-            Self::ErrandDone => "ErrandDone",
-            Self::ErrandFailed => "ErrandFailed",
-            Self::ErrandUnserved => "ErrandUnserved",
-        }
+fn plan(step: Step, reason: Reason) -> Plan {
+    Plan { step, reason, requeue_at: None }
+}
+
+fn wait(reason: Reason, requeue_at: Option<MonotonicTime>) -> Plan {
+    Plan { step: Step::Wait, reason, requeue_at }
+}
+
+/// The next step.
+pub(crate) fn decide(state: &ObservedState<'_>) -> Plan {
+    let recheck = Some(state.now.plus(RECHECK_INTERVAL));
+    if state.mode == MigrationMode::Off {
+        return wait(Reason::Disabled, None);
     }
-}
-
-fn plan(step: Step, because: Because) -> Plan {
-    Plan { step, because, wake: None }
-}
-
-fn wait(because: Because, wake: Option<MonotonicTime>) -> Plan {
-    Plan { step: Step::Wait, because, wake }
-}
-
-/// What to do now.
-pub(crate) fn decide(seen: &Seen<'_>) -> Plan {
-    let soon = Some(seen.now.plus(LOOK_AGAIN));
-    if seen.way == Way::Off {
-        return wait(Because::SwitchedOff, None);
-    }
-    let (Reading::Known(definition), Reading::Known(record)) = (&seen.definition, &seen.record)
-    else {
-        return wait(Because::Unread, soon);
+    let (Reading::Known(crd), Reading::Known(record)) = (&state.crd, &state.record) else {
+        return wait(Reason::ReadFailed, recheck);
     };
-    let Some(definition) = definition else { return wait(Because::NotInstalled, None) };
-    let run = record.as_ref().filter(|record| record.is_of(definition));
-    if !is_work(definition, record.as_ref()) {
+    let Some(crd) = crd else { return wait(Reason::CrdNotFound, None) };
+    let run = record.as_ref().filter(|record| record.matches(crd));
+    if !needs_migration(crd, record.as_ref()) {
         return match run {
-            // Somebody else said that nothing is stored in an old version any more.
-            Some(run) if run.phase != Phase::Done => {
-                plan(Step::Note(Phase::Done), Because::TrimmedElsewhere)
+            // Another client trimmed `storedVersions`.
+            Some(run) if run.phase != Phase::Complete => {
+                plan(Step::EnterPhase(Phase::Complete), Reason::AlreadyTrimmed)
             }
-            Some(_) | None => wait(Because::NothingStale, None),
+            Some(_) | None => wait(Reason::UpToDate, None),
         };
     }
-    if let Some(because) = obstacle(seen, definition) {
-        return wait(because, soon);
+    if let Some(reason) = obstacle(state, crd) {
+        return wait(reason, recheck);
     }
-    if let Some(again) = seen.memory.again(seen.now) {
-        return wait(Because::BackedOff, Some(again));
+    if let Some(retry) = state.cache.next_retry(state.now) {
+        return wait(Reason::BackingOff, Some(retry));
     }
     match run {
-        Some(run) if run.phase != Phase::Done => go_on(seen, definition, run),
-        Some(_) | None => begin(seen, definition),
+        Some(run) if run.phase != Phase::Complete => resume(state, crd, run),
+        Some(_) | None => start(state, crd),
     }
 }
 
-/// Whether there is anything to do at all.
-pub(crate) fn is_work(definition: &StoredCrd, record: Option<&Record>) -> bool {
-    definition.is_stale() || owners_are_stale(definition, record)
+/// Whether there is anything to migrate.
+pub(crate) fn needs_migration(crd: &StoredCrd, record: Option<&Record>) -> bool {
+    crd.is_stale() || has_old_field_managers(crd, record)
 }
 
-/// Whether somebody may speak a version that is not served. Nobody looks again as long as the same ones are.
-fn owners_are_stale(definition: &StoredCrd, record: Option<&Record>) -> bool {
-    let known = record.filter(|record| record.uid == definition.uid);
-    known.is_none_or(|record| record.owners_speak != definition.served())
+/// Whether a field manager may use an unserved version. Objects are checked once for each set of
+/// served versions.
+fn has_old_field_managers(crd: &StoredCrd, record: Option<&Record>) -> bool {
+    let known = record.filter(|record| record.uid == crd.uid);
+    known.is_none_or(|record| record.served_by_managers != crd.served())
 }
 
-/// What keeps a run from beginning, or from going on.
-fn obstacle(seen: &Seen<'_>, definition: &StoredCrd) -> Option<Because> {
-    let serves = |name: &str| definition.versions.iter().any(|(it, served)| it == name && *served);
-    if !definition.unknown_versions(seen.kind).is_empty() {
-        return Some(Because::Stranded);
+/// What prevents a migration from starting or continuing.
+fn obstacle(state: &ObservedState<'_>, crd: &StoredCrd) -> Option<Reason> {
+    let hub = state.kind.hub().name;
+    let serves_hub = crd.versions.iter().any(|(name, served)| name == hub && *served);
+    if !crd.unknown_versions(state.kind).is_empty() {
+        return Some(Reason::UnknownStoredVersion);
     }
-    if !definition.established || !serves(seen.kind.hub().name) {
-        return Some(Because::NotServed);
+    if !crd.established || !serves_hub {
+        return Some(Reason::NotEstablished);
     }
-    if definition.versions.len() > 1 && !definition.converted {
-        return Some(Because::NotConverted);
+    if crd.versions.len() > 1 && !crd.converted {
+        return Some(Reason::NoConversionWebhook);
     }
-    if definition.paused {
-        return Some(Because::Paused);
+    if crd.paused {
+        return Some(Reason::Paused);
     }
-    match seen.others {
+    match state.mixed_versions {
         Reading::Known(false) => None,
-        Reading::Known(true) => Some(Because::OtherReleases),
-        Reading::Unknown => Some(Because::Unread),
+        Reading::Known(true) => Some(Reason::MixedOperatorVersions),
+        Reading::Unknown => Some(Reason::ReadFailed),
     }
 }
 
-fn begin(seen: &Seen<'_>, definition: &StoredCrd) -> Plan {
-    if !definition.is_stale() {
-        return plan(Step::Begin(Goal::Owners), Because::OwnersStale);
+fn start(state: &ObservedState<'_>, crd: &StoredCrd) -> Plan {
+    if !crd.is_stale() {
+        return plan(Step::Start(Goal::ManagedFields), Reason::OldFieldManagers);
     }
-    let settled = seen.memory.known_since().unwrap_or(seen.now).plus(SETTLE);
-    if settled > seen.now {
-        return wait(Because::Settling, Some(settled));
+    let propagated = state.cache.crd_since().unwrap_or(state.now).plus(PROPAGATION_DELAY);
+    if propagated > state.now {
+        return wait(Reason::WaitingForPropagation, Some(propagated));
     }
-    plan(Step::Begin(Goal::Storage), Because::VersionsStale)
+    plan(Step::Start(Goal::StorageVersion), Reason::OldVersionsStored)
 }
 
-fn go_on(seen: &Seen<'_>, definition: &StoredCrd, run: &Record) -> Plan {
+fn resume(state: &ObservedState<'_>, crd: &StoredCrd, run: &Record) -> Plan {
     match run.phase {
-        Phase::Delegated => delegated(seen, run),
-        Phase::Writing | Phase::Verifying | Phase::Proven if !definition.is_stale() => {
-            plan(Step::Note(Phase::Owners), Because::TrimmedElsewhere)
+        Phase::Delegated => follow_delegated(state, run),
+        Phase::Rewriting | Phase::Verifying | Phase::Verified if !crd.is_stale() => {
+            plan(Step::EnterPhase(Phase::ManagedFields), Reason::AlreadyTrimmed)
         }
-        Phase::Writing | Phase::Verifying | Phase::Owners => {
-            plan(Step::Page(run.phase), Because::PagesLeft)
+        Phase::Rewriting | Phase::Verifying | Phase::ManagedFields => {
+            plan(Step::ProcessPage(run.phase), Reason::InProgress)
         }
-        Phase::Proven => plan(Step::Trim, Because::Proven),
-        Phase::Held => {
-            let repeat = seen.memory.held_since().unwrap_or(seen.now).plus(repeat_after(run.pass));
-            if repeat > seen.now && !seen.memory.is_news(seen.asked.as_ref()) {
-                return wait(Because::ObjectsRefused, Some(repeat.min(seen.now.plus(LOOK_AGAIN))));
+        Phase::Verified => plan(Step::TrimStoredVersions, Reason::Verified),
+        Phase::Blocked => {
+            let since = state.cache.blocked_since().unwrap_or(state.now);
+            let retry = since.plus(retry_delay(run.attempt));
+            if retry > state.now && !state.cache.is_new_retry(state.retry_request.as_ref()) {
+                let requeue_at = retry.min(state.now.plus(RECHECK_INTERVAL));
+                return wait(Reason::ObjectsFailed, Some(requeue_at));
             }
-            let goal = if definition.is_stale() { Phase::Writing } else { Phase::Owners };
-            plan(Step::Note(goal), Because::TriedAgain)
+            let phase = if crd.is_stale() { Phase::Rewriting } else { Phase::ManagedFields };
+            plan(Step::EnterPhase(phase), Reason::Retrying)
         }
-        Phase::Done => wait(Because::NothingStale, None),
+        Phase::Complete => wait(Reason::UpToDate, None),
     }
 }
 
-fn delegated(seen: &Seen<'_>, run: &Record) -> Plan {
-    let asked = run.errand.clone().unwrap_or_default();
-    let errand = match &seen.errand {
-        Reading::Known(errand) => errand,
-        Reading::Unknown => return wait(Because::Unread, Some(seen.now.plus(LOOK_AGAIN))),
+fn follow_delegated(state: &ObservedState<'_>, run: &Record) -> Plan {
+    let recorded = run.delegated.clone().unwrap_or_default();
+    let Reading::Known(delegated) = &state.delegated else {
+        return wait(Reason::ReadFailed, Some(state.now.plus(RECHECK_INTERVAL)));
     };
-    match errand {
-        _ if seen.way != Way::Kubernetes || asked.failed >= MOST_ERRANDS => {
-            plan(Step::Note(Phase::Writing), Because::ErrandFailed)
+    let rewrite = Step::EnterPhase(Phase::Rewriting);
+    match delegated {
+        _ if state.mode != MigrationMode::Kubernetes
+            || recorded.failed >= MAX_DELEGATED_FAILURES =>
+        {
+            plan(rewrite, Reason::DelegatedFailed)
         }
-        Errand::Unserved => plan(Step::Note(Phase::Writing), Because::ErrandUnserved),
-        Errand::Absent => plan(Step::Send, Because::VersionsStale),
-        Errand::There { uid, end } if *uid == asked.uid => match end {
-            None => wait(Because::ErrandUnderWay, Some(seen.now.plus(ASK_AGAIN))),
-            // It says so even if it left the definition as it was, and whatever somebody else wrote meanwhile.
-            Some(End::Succeeded) => plan(Step::Note(Phase::Verifying), Because::ErrandDone),
-            Some(End::Failed) => {
-                plan(Step::Clear { uid: uid.clone(), failed: true }, Because::ErrandFailed)
+        DelegatedMigration::NotServed => plan(rewrite, Reason::MigratorUnavailable),
+        DelegatedMigration::NotFound => plan(Step::CreateDelegated, Reason::OldVersionsStored),
+        DelegatedMigration::Found { uid, outcome } if *uid == recorded.uid => match outcome {
+            None => {
+                let requeue_at = state.now.plus(DELEGATED_POLL_INTERVAL);
+                wait(Reason::DelegatedInProgress, Some(requeue_at))
+            }
+            // Success is reported even if `storedVersions` is unchanged, and regardless of what
+            // other clients wrote in the meantime: the objects are verified.
+            Some(Outcome::Succeeded) => {
+                plan(Step::EnterPhase(Phase::Verifying), Reason::DelegatedSucceeded)
+            }
+            Some(Outcome::Failed) => {
+                let step = Step::DeleteDelegated { uid: uid.clone(), failed: true };
+                plan(step, Reason::DelegatedFailed)
             }
         },
-        // What was asked before this run says nothing about it.
-        Errand::There { uid, end: _ } => {
-            plan(Step::Clear { uid: uid.clone(), failed: false }, Because::VersionsStale)
+        // An object of an earlier migration, whose outcome does not apply to this one.
+        DelegatedMigration::Found { uid, outcome: _ } => {
+            let step = Step::DeleteDelegated { uid: uid.clone(), failed: false };
+            plan(step, Reason::OldVersionsStored)
         }
     }
 }
 
-fn repeat_after(pass: u32) -> Duration {
-    FIRST_REPEAT.saturating_mul(2_u32.saturating_pow(pass.saturating_sub(1))).min(MOST_REPEAT)
+fn retry_delay(attempt: u32) -> Duration {
+    let factor = 2_u32.saturating_pow(attempt.saturating_sub(1));
+    MIN_RETRY_DELAY.saturating_mul(factor).min(MAX_RETRY_DELAY)
 }
 
 #[cfg(test)]

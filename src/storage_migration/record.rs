@@ -1,8 +1,8 @@
-//! What is written down of a run, so that whoever comes next goes on where it stood.
-//! Comes in: nothing. Goes out: the record of one definition, as JSON in a ConfigMap. May touch: serde. Pure.
+//! The migration record of one CRD, stored as JSON in a ConfigMap.
 //!
-//! A run belongs to a definition as it was: with the same uid, storage version, versions and editors. Everything that
-//! was written after `threshold` under such a definition is stored in its storage version.
+//! Crash safety: the next leader continues from the record. A record belongs to a CRD with the same
+//! uid, storage version, versions and spec fingerprint; every object that was written after
+//! `threshold` under such a CRD is stored in its storage version.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use jiff::Timestamp;
@@ -10,106 +10,98 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::crd::stored::StoredCrd;
 
-/// One run over the objects of a definition.
+/// One migration of the objects of a CRD.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Record {
-    /// The definition's uid.
+    /// The uid of the CRD.
     pub(crate) uid: String,
-    /// The version that is stored.
+    /// The storage version of the CRD.
     pub(crate) storage: String,
-    /// Every version of the definition.
+    /// All versions of the CRD.
     pub(crate) versions: Vec<String>,
-    /// Who wrote the definition, and when.
-    pub(crate) edits: String,
-    /// How far it is.
+    /// The managers that wrote the spec of the CRD, and when.
+    pub(crate) spec_fingerprint: String,
     pub(crate) phase: Phase,
-    /// What was written after this revision needs no write.
+    /// Objects that were written after this revision need no write.
     pub(crate) threshold: u64,
-    /// Where the list goes on; nothing at its beginning.
+    /// The continue token of the list; none at its beginning.
     #[serde(rename = "continue", default, skip_serializing_if = "Option::is_none")]
     pub(crate) token: Option<String>,
-    /// How often the list was begun.
-    pub(crate) pass: u32,
-    /// How many objects there were at the beginning.
+    /// The number of the attempt, from 1; a blocked migration is retried with the next one.
+    pub(crate) attempt: u32,
+    /// Objects at the start.
     pub(crate) total: u64,
-    /// What became of those that were looked at.
-    pub(crate) tally: Tally,
-    /// Some of those that could not be written.
+    pub(crate) counts: Counts,
+    /// The first objects that could not be written.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) failures: Vec<Failure>,
-    /// When it began.
-    pub(crate) started: Timestamp,
-    /// When it came to its end.
+    pub(crate) start_time: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) ended: Option<Timestamp>,
-    /// The versions that were served when the owners of all objects were last seen to speak no other.
+    pub(crate) completion_time: Option<Timestamp>,
+    /// The served versions at the last check that no field manager uses any other version.
     #[serde(default)]
-    pub(crate) owners_speak: Vec<String>,
-    /// What was asked of Kubernetes' own migrator.
+    pub(crate) served_by_managers: Vec<String>,
+    /// The delegated migration, if Kubernetes rewrites the objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) errand: Option<Errand>,
+    pub(crate) delegated: Option<DelegatedRecord>,
 }
 
-/// What was asked of Kubernetes' own migrator.
+/// The `StorageVersionMigration` object that this migration created.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Errand {
-    /// The uid of the object by which it was asked, once there is one.
+pub(crate) struct DelegatedRecord {
+    /// Its uid; empty before it is created.
     #[serde(default)]
     pub(crate) uid: String,
-    /// How often it has failed.
+    /// How many of them have failed.
     #[serde(default)]
     pub(crate) failed: u32,
 }
 
-/// How far a run is.
+/// The progress of a migration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Phase {
-    /// Kubernetes' own migrator writes.
+    /// Kubernetes rewrites the objects.
     Delegated,
-    /// Objects are written, page by page.
-    Writing,
-    /// All were written, and a second list is looked through.
+    /// The operator rewrites the objects, page by page.
+    Rewriting,
+    /// All objects were rewritten; a second list is checked.
     Verifying,
-    /// Nothing is stored in another version: the definition may say so.
-    Proven,
-    /// Some could not be written; they are tried again.
-    Held,
-    /// Owners that speak a version which is not served are made to speak another.
-    Owners,
-    /// Nothing is left to do.
-    Done,
+    /// No object is stored in another version: `storedVersions` can be trimmed.
+    Verified,
+    /// Some objects could not be written; they are retried later.
+    Blocked,
+    /// Field managers that use an unserved version are moved to the hub version.
+    ManagedFields,
+    /// Nothing remains.
+    Complete,
 }
 
 impl Phase {
-    /// The word for it, as people read it.
+    /// The name, as users read it.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Delegated => "Delegated",
-            Self::Writing => "Writing",
+            Self::Rewriting => "Rewriting",
             Self::Verifying => "Verifying",
-            Self::Proven => "Proven",
-            Self::Held => "Held",
-            Self::Owners => "Owners",
-            Self::Done => "Done",
+            Self::Verified => "Verified",
+            Self::Blocked => "Blocked",
+            Self::ManagedFields => "ManagedFields",
+            Self::Complete => "Complete",
         }
     }
 }
 
-/// What became of objects.
+/// Processed objects by outcome: `written` of the whole migration, the others of the current list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(crate) struct Tally {
-    /// Looked at in this pass.
-    pub(crate) looked: u64,
-    /// Stored anew, in the whole run.
+pub(crate) struct Counts {
+    pub(crate) listed: u64,
     pub(crate) written: u64,
-    /// Found to be stored as they should be, in this pass.
-    pub(crate) fresh: u64,
-    /// Deleted meanwhile, in this pass.
-    pub(crate) gone: u64,
-    /// Not written, in this pass.
+    /// Stored in the storage version already.
+    pub(crate) current: u64,
+    pub(crate) deleted: u64,
     pub(crate) failed: u64,
 }
 
@@ -118,29 +110,29 @@ pub(crate) struct Tally {
 pub(crate) struct Failure {
     /// Its namespace and name.
     pub(crate) object: String,
-    /// Why not.
-    pub(crate) why: String,
+    /// The error.
+    pub(crate) message: String,
 }
 
 impl Record {
-    /// Whether this is a run over the definition as it is.
-    pub(crate) fn is_of(&self, definition: &StoredCrd) -> bool {
-        self.uid == definition.uid
-            && self.storage == definition.storage
-            && self.edits == definition.spec_fingerprint
-            && self.versions.iter().eq(definition.versions.iter().map(|(name, _)| name))
+    /// Whether this record belongs to the CRD as it is now.
+    pub(crate) fn matches(&self, crd: &StoredCrd) -> bool {
+        self.uid == crd.uid
+            && self.storage == crd.storage
+            && self.spec_fingerprint == crd.spec_fingerprint
+            && self.versions.iter().eq(crd.versions.iter().map(|(name, _)| name))
     }
 }
 
-impl Tally {
-    /// Both together.
+impl Counts {
+    /// The sum of both.
     pub(crate) const fn plus(self, more: Self) -> Self {
-        let Self { looked, written, fresh, gone, failed } = more;
+        let Self { listed, written, current, deleted, failed } = more;
         Self {
-            looked: self.looked.saturating_add(looked),
+            listed: self.listed.saturating_add(listed),
             written: self.written.saturating_add(written),
-            fresh: self.fresh.saturating_add(fresh),
-            gone: self.gone.saturating_add(gone),
+            current: self.current.saturating_add(current),
+            deleted: self.deleted.saturating_add(deleted),
             failed: self.failed.saturating_add(failed),
         }
     }

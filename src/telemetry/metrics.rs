@@ -29,38 +29,46 @@ use etcd_clusters::EtcdClusterMetrics;
 use namespace_access::NamespaceAccessMetrics;
 use storage_migration::StorageMigrationMetrics;
 
-/// The registry and the handles to what is in it.
+/// The registry, and handles to its metrics.
 #[derive(Clone)]
 pub(crate) struct Metrics {
     registry: Arc<Registry>,
     leader: Gauge,
     leadership_changes: Counter,
     webhook: WebhookMetrics,
-    /// The webhooks' certificates.
+    /// The webhook serving certificate and its CAs.
     pub(crate) certificates: CertificateMetrics,
-    /// The etcd clusters.
+    /// etcd clusters and their reconciliation.
     pub(crate) etcd_clusters: EtcdClusterMetrics,
-    /// The operator's rights in namespaces.
+    /// The operator's access to namespaces.
     pub(crate) namespace_access: NamespaceAccessMetrics,
-    /// Stored objects and their versions.
+    /// Storage version migration.
     pub(crate) storage_migration: StorageMigrationMetrics,
 }
 
 impl Metrics {
-    /// A registry for a process that began at `started`.
+    /// A registry for a process that started at `started`.
     pub(crate) fn new(started: Timestamp) -> Self {
         let mut registry = Registry::default();
-        registry.register("quorate_build", "The running release", build());
-        // The registry would add a unit to the name, and this name is known to every dashboard.
+        registry.register(
+            "quorate_build",
+            "Version, operating system and architecture of the running operator",
+            build(),
+        );
+        // Registered without a unit, which would become part of this conventional name.
         let start: Gauge<f64, AtomicU64> = Gauge::default();
         start.set(started.as_duration().as_secs_f64());
-        registry.register("process_start_time_seconds", "When the process began, Unix time", start);
+        registry.register(
+            "process_start_time_seconds",
+            "Start time of the process since the Unix epoch in seconds",
+            start,
+        );
         let leader: Gauge = Gauge::default();
-        registry.register("quorate_leader", "Whether this replica leads", leader.clone());
+        registry.register("quorate_leader", "Whether this replica is the leader", leader.clone());
         let leadership_changes: Counter = Counter::default();
         registry.register(
             "quorate_leadership_changes",
-            "Times this replica began or ceased to lead",
+            "Leadership transitions of this replica, gained and lost",
             leadership_changes.clone(),
         );
         Self {
@@ -75,12 +83,12 @@ impl Metrics {
         }
     }
 
-    /// What the webhook port tells.
+    /// The metrics of the webhook server.
     pub(crate) fn webhook(&self) -> WebhookMetrics {
         self.webhook.clone()
     }
 
-    /// Notes whether this replica leads; each change is counted.
+    /// Records whether this replica leads; each change is counted.
     pub(crate) fn leads(&self, leads: bool) {
         let value = i64::from(leads);
         if self.leader.set(value) != value {
@@ -88,7 +96,7 @@ impl Metrics {
         }
     }
 
-    /// Everything, as text.
+    /// All metrics in the `OpenMetrics` text format.
     pub(crate) fn encode(&self) -> Result<String, fmt::Error> {
         let mut text = String::new();
         text::encode(&mut text, &self.registry)?;
@@ -109,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn leading_twice_in_a_row_is_one_change() {
+    fn repeated_leadership_is_counted_once() {
         let metrics = Metrics::new(Timestamp::UNIX_EPOCH);
         metrics.leads(false);
         metrics.leads(true);
@@ -120,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn every_promised_metric_is_told_under_its_name() {
+    fn metrics_have_their_documented_names() {
         let text = Metrics::new(Timestamp::UNIX_EPOCH).encode().unwrap();
         for name in [
             "quorate_build_info{version=\"",

@@ -15,9 +15,9 @@ pub(crate) enum Gate {
     /// Open once the API server has accepted a request. It stays open when the API server becomes
     /// unreachable later: removing every replica from the Service would not help.
     KubernetesApi,
-    /// Open once the serving certificate is valid and its CA is in the CA bundles of the API server.
-    /// It stays open when a bundle is changed later: without endpoints no webhook request could be
-    /// answered at all, and the leader repairs the bundle.
+    /// Open once the serving certificate is valid and its CA is in the CA bundles of the API
+    /// server. It stays open when a bundle is changed later: without endpoints no webhook request
+    /// could be answered at all, and the leader repairs the bundle.
     Certificate,
 }
 
@@ -41,8 +41,8 @@ impl Gate {
         }
     }
 
-    const fn message(self, gate_state: GateState) -> Option<&'static str> {
-        match (self, gate_state) {
+    const fn message(self, state: GateState) -> Option<&'static str> {
+        match (self, state) {
             (_, GateState::Open | GateState::NotRequired) => None,
             (Self::Running, GateState::Closed | GateState::Forbidden) => {
                 Some("the process is shutting down")

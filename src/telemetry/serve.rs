@@ -26,34 +26,33 @@ use connections::PeerConnections;
 use super::{Gates, Metrics};
 use crate::api::names;
 
-/// A kubelet and a few scrapers need a handful. When all are taken, the next waits for one.
+/// A kubelet and a few scrapers need a handful. Further connections wait.
 const MAX_CONNECTIONS: usize = 64;
-/// What one address may have at once; the next is closed unheard.
+/// Further connections of the same address are closed without a response.
 const MAX_CONNECTIONS_PER_PEER: usize = 8;
-/// A client that has not sent its header by then is not a client of ours. It also ends
-/// connections that are kept open in idleness.
+/// Also closes idle connections.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
-/// Bounds a client that reads its answer drop by drop.
+/// Bounds clients that read the response slowly.
 const CONNECTION_TIMEOUT: Duration = Duration::from_mins(1);
-/// How long the answers that were begun may take once the end was asked for.
+/// How long responses in progress may take after shutdown starts.
 pub(crate) const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
 const MAX_HEADER_BYTES: usize = 16 * 1024;
 const MAX_HEADERS: usize = 64;
-/// Out of file descriptors, most likely; asking again at once would only burn time.
+/// `accept` most likely fails for lack of file descriptors: an immediate retry would fail again.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// What the answers are made of.
+/// The state that the handlers report.
 #[derive(Clone)]
 pub(crate) struct Probes {
-    /// Asked by `/readyz`.
+    /// Reported by `/readyz`.
     pub(crate) gates: Gates,
-    /// Asked by `/metrics`.
+    /// Reported by `/metrics`.
     pub(crate) metrics: Metrics,
 }
 
-/// Serves until `stop` is done, then lets the answers that were begun come to their end.
+/// Serves until `stop` completes, then finishes the responses in progress.
 pub(crate) async fn serve(listener: TcpListener, probes: Probes, stop: impl Future<Output = ()>) {
     let router = router(probes);
     let open = GracefulShutdown::new();
@@ -76,7 +75,7 @@ pub(crate) async fn serve(listener: TcpListener, probes: Probes, stop: impl Futu
                 };
                 let connection = open.watch(connection(stream, router.clone()));
                 tokio::spawn(async move {
-                    // Either end may hang up at any time; there is nothing to be mended.
+                    // Either side may close the connection at any time: errors are not reported.
                     time::timeout(CONNECTION_TIMEOUT, connection).await.ok();
                     drop((slot, permit));
                 });
@@ -112,10 +111,10 @@ fn router(probes: Probes) -> Router {
         .with_state(probes)
 }
 
-/// The answer itself is the proof that the event loop turns. Nothing else is asked: a restart
-/// would mend no API server and no lease.
+/// A response proves that the event loop runs. Nothing else is checked: a restart fixes neither the
+/// API server nor the Lease.
 async fn live() -> &'static str {
-    "alive\n"
+    "ok\n"
 }
 
 async fn ready(State(probes): State<Probes>) -> Response {
@@ -128,15 +127,15 @@ async fn metrics(State(probes): State<Probes>) -> Response {
     match probes.metrics.encode() {
         Ok(text) => ([(header::CONTENT_TYPE, OPEN_METRICS)], text).into_response(),
         Err(error) => {
-            tracing::error!(%error, "failed to write the metrics");
-            (StatusCode::INTERNAL_SERVER_ERROR, "the metrics could not be written\n")
-                .into_response()
+            tracing::error!(%error, "failed to encode the metrics");
+            (StatusCode::INTERNAL_SERVER_ERROR, "failed to encode the metrics\n").into_response()
         }
     }
 }
 
 async fn not_found() -> Response {
-    (StatusCode::NOT_FOUND, "nothing is here; try /livez, /readyz or /metrics\n").into_response()
+    (StatusCode::NOT_FOUND, "not found; available paths: /livez, /readyz, /metrics\n")
+        .into_response()
 }
 
 #[cfg(test)]

@@ -1,103 +1,104 @@
-//! What the leader does about the ring of authorities, in one pass.
+//! Decides the leader's next step for the CA set. Pure.
 //!
-//! A new authority is first trusted and only then used: it is added as `next`, put into every
-//! target, left there until every API server has learned of it, and promoted. What signed before is
-//! trusted until the last certificate that it signed has ended. An authority that can no longer sign
-//! is followed in the same way, because certificates which it signed may still be good for others.
+//! A new CA is trusted before it signs: it is staged as `next`, injected into every target, kept
+//! there until every API server has observed it, and then activated. The previous CA stays trusted
+//! until the last certificate it signed has expired. A CA that can no longer sign is replaced in
+//! the same way, because certificates it signed may still be valid for other clocks.
 //!
-//! Clocks jump. What is expired by our clock may be in use by others, so expiry alone never drops a
-//! certificate: it harms nobody in a bundle, and goes when its time is over.
-//! Comes in: `ObservedState`. Goes out: a `Plan`. May touch: nothing; pure.
+//! Clocks jump. A certificate that has expired by this clock may be in use elsewhere, so expiry
+//! alone never removes a certificate: in a bundle it does no harm until it is removed as
+//! `previous`.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::time::Duration;
 
 use super::ca_set::{CaSet, InvalidEntry};
 use super::lifetimes::{since, two_thirds};
-use super::state::{Injected, ObservedState, ReadFailure, SecretState, TargetState};
+use super::state::{InjectionRecord, ObservedState, ReadFailure, SecretState, TargetState};
 use crate::pki::ca::CertificateAuthority;
 
-/// The least time between two writes of the same bundle into the same target. If someone else writes
-/// there, too, it must not become a race: each write closes all watches of a kind.
+/// Minimum time between two writes of the same bundle into the same target. If another controller
+/// writes there too, the two must not race: each write to a CRD closes all watches of its kind.
 const REPAIR_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The rest when someone else is about to do something.
+/// The requeue delay while another replica or controller has to act.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// What to do, and why.
+/// The next step and its reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
-    /// What to do.
+    /// The step.
     pub(crate) step: Step,
-    /// Which rule spoke.
+    /// The rule that chose it.
     pub(crate) reason: Reason,
 }
 
-/// One move, with one write at most. Each write to the Secret carries the uid and the version that
-/// were read, so that it lands on exactly the ring that the decision was made about, or nowhere.
+/// One step, with at most one write. Each write to the Secret carries the uid and the
+/// resourceVersion that were read, so that it changes exactly the CA set that was decided about, or
+/// fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Write nothing and look again.
+    /// Write nothing and observe again later.
     Wait,
-    /// Make a new authority that signs at once. Only if nothing is trusted that could be lost.
+    /// Create a CA that signs at once. Only if no other CA may be in use.
     CreateCa,
-    /// Make a new authority that is trusted first.
+    /// Create a CA as `next`: trusted first, signing later.
     StageNextCa,
-    /// Write the ring as it was understood, without what is broken.
+    /// Write the CA set without its invalid entries.
     RepairSecret,
-    /// Put the bundle into the target at this place.
+    /// Inject the bundle into the target with this index.
     InjectBundle(usize),
-    /// Let `next` sign from now on.
+    /// Make `next` the signing CA.
     ActivateNextCa,
-    /// Count the time of what signed before from now on.
+    /// Record the current time as that of the last rotation.
     RecordRotationTime,
-    /// Forget what signed before.
+    /// Remove the previous CAs from the trust bundle.
     RemovePreviousCa,
 }
 
 /// Why a step was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
-    /// The API server did not say how the Secret stands.
+    /// The Secret could not be read.
     SecretUnreadable,
-    /// The API server refuses to show us the Secret.
+    /// The API server forbids reading the Secret.
     SecretForbidden,
-    /// There is no Secret yet. Every replica makes one if there is none.
+    /// The Secret does not exist. Any replica creates it.
     SecretMissing,
-    /// Nothing signs, and nothing was ever trusted.
+    /// There is no CA, and this leader has never observed one.
     NoCa,
-    /// The authority that signs is lost or broken.
+    /// The current CA is missing or invalid.
     CurrentCaMissing,
-    /// The authority that signs is not valid at this time, by our clock.
+    /// The current CA is outside its validity period, by this clock.
     CurrentInvalid,
-    /// The authority to come is not valid at this time, by our clock.
+    /// The next CA is outside its validity period, by this clock.
     NextInvalid,
-    /// The authority that signs has spent two thirds of its life.
+    /// The current CA has used two thirds of its lifetime.
     CaRenewalDue,
-    /// Something in the Secret is broken that is not in use.
+    /// The Secret has invalid entries, and none of them is in use.
     SecretInvalid,
-    /// A target does not hold the bundle.
+    /// A target does not have the bundle.
     BundleMissing,
-    /// What was written just now is not there, or was refused.
+    /// A recent write was reverted or rejected.
     WriteReverted,
-    /// The API server did not say how a target stands.
+    /// A target could not be read.
     TargetUnknown,
-    /// Every target holds the bundle, but not for long enough.
+    /// Every target has the bundle, but not for the whole propagation delay.
     Propagating,
-    /// What signed before may still be in use.
+    /// Certificates of the previous CA may still be in use.
     PreviousCaInUse,
-    /// Everybody trusts the authority to come.
+    /// Every API server trusts the next CA.
     Propagated,
-    /// Nobody knows when the authority that signs was promoted.
+    /// The time of the last rotation is unknown.
     RotationTimeMissing,
-    /// Nothing is in use any more that was signed by what signed before.
+    /// No certificate of the previous CA is in use any more.
     PreviousCaUnused,
-    /// There is nothing to do.
+    /// The CA set and its targets are up to date.
     UpToDate,
 }
 
 impl Reason {
-    /// The rule's name in logs and metrics.
+    /// The reason's name in logs and metrics.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::SecretUnreadable => "SecretUnreadable",
@@ -122,9 +123,9 @@ impl Reason {
     }
 }
 
-/// What to do now.
-pub(crate) fn decide(seen: &ObservedState<'_>) -> Plan {
-    let (ca_set, invalid) = match seen.secret_state {
+/// Decides the next step.
+pub(crate) fn decide(state: &ObservedState<'_>) -> Plan {
+    let (ca_set, invalid) = match state.secret_state {
         SecretState::Unknown(ReadFailure::Forbidden) => {
             return plan(Step::Wait, Reason::SecretForbidden);
         }
@@ -134,19 +135,19 @@ pub(crate) fn decide(seen: &ObservedState<'_>) -> Plan {
         SecretState::NotFound => return plan(Step::Wait, Reason::SecretMissing),
         SecretState::Found { ca_set, invalid } => (ca_set, invalid),
     };
-    // New authorities first, then trust, then use.
-    let plan = make(seen, ca_set, invalid)
-        .or_else(|| inject(seen, ca_set))
-        .or_else(|| drop_previous(seen, ca_set))
-        .or_else(|| promote(seen, ca_set))
+    // First create CAs, then distribute trust, then use them.
+    let plan = create_or_repair(state, ca_set, invalid)
+        .or_else(|| inject_bundle(state, ca_set))
+        .or_else(|| remove_previous(state, ca_set))
+        .or_else(|| activate_next(state, ca_set))
         .unwrap_or_else(|| plan(Step::Wait, Reason::UpToDate));
-    rate_limited(seen, plan)
+    rate_limited(state, plan)
 }
 
-/// The same rule does not write twice in a short time, whatever makes it true again.
-fn rate_limited(seen: &ObservedState<'_>, planned: Plan) -> Plan {
-    let again = seen.memory.written.is_some_and(|(rule, at)| {
-        rule == planned.reason.name() && seen.now.since(at) < REPAIR_INTERVAL
+/// The same rule does not write twice within [`REPAIR_INTERVAL`], whatever makes it apply again.
+fn rate_limited(state: &ObservedState<'_>, planned: Plan) -> Plan {
+    let repeated = state.leader_state.last_write.is_some_and(|(rule, at)| {
+        rule == planned.reason.name() && state.now.since(at) < REPAIR_INTERVAL
     });
     match planned.step {
         Step::Wait | Step::InjectBundle(_) => planned,
@@ -156,7 +157,7 @@ fn rate_limited(seen: &ObservedState<'_>, planned: Plan) -> Plan {
         | Step::ActivateNextCa
         | Step::RecordRotationTime
         | Step::RemovePreviousCa => {
-            if again {
+            if repeated {
                 plan(Step::Wait, Reason::WriteReverted)
             } else {
                 planned
@@ -169,20 +170,24 @@ const fn plan(step: Step, reason: Reason) -> Plan {
     Plan { step, reason }
 }
 
-/// An authority that is missing, or a Secret that must be mended.
-fn make(seen: &ObservedState<'_>, ca_set: &CaSet, invalid: &[InvalidEntry]) -> Option<Plan> {
-    let valid = |it: &CertificateAuthority| it.certificate.valid_at(seen.wall);
+/// Creates a CA that is missing or due for renewal, or repairs the Secret.
+fn create_or_repair(
+    state: &ObservedState<'_>,
+    ca_set: &CaSet,
+    invalid: &[InvalidEntry],
+) -> Option<Plan> {
+    let valid = |ca: &CertificateAuthority| ca.certificate.valid_at(state.wall);
     if ca_set.next.as_ref().is_some_and(|next| !valid(next)) {
-        // It has signed nothing yet, so another may take its place.
+        // The next CA has signed nothing yet, so it can be replaced.
         return Some(plan(Step::StageNextCa, Reason::NextInvalid));
     }
     let reason = match &ca_set.current {
-        None if ca_set.certificates().is_empty() && seen.memory.known.is_empty() => {
+        None if ca_set.certificates().is_empty() && state.leader_state.known.is_empty() => {
             return Some(plan(Step::CreateCa, Reason::NoCa));
         }
         None => Some(Reason::CurrentCaMissing),
         Some(current) if !valid(current) => Some(Reason::CurrentInvalid),
-        Some(current) if is_old(seen, current) => Some(Reason::CaRenewalDue),
+        Some(current) if is_renewal_due(state, current) => Some(Reason::CaRenewalDue),
         Some(_) => None,
     };
     match (reason, &ca_set.next) {
@@ -194,79 +199,80 @@ fn make(seen: &ObservedState<'_>, ca_set: &CaSet, invalid: &[InvalidEntry]) -> O
     }
 }
 
-/// By its own life, and not by the one that is set today: a changed setting must not rotate at once.
-fn is_old(seen: &ObservedState<'_>, current: &CertificateAuthority) -> bool {
-    let life = since(current.certificate.from, current.certificate.until);
-    since(current.certificate.from, seen.wall) >= two_thirds(life)
+/// By the CA's own lifetime, not the configured one: a changed setting must not rotate at once.
+fn is_renewal_due(state: &ObservedState<'_>, current: &CertificateAuthority) -> bool {
+    let lifetime = since(current.certificate.from, current.certificate.until);
+    since(current.certificate.from, state.wall) >= two_thirds(lifetime)
 }
 
-/// Targets that do not hold the bundle. One that is unknown does not keep the others waiting.
-fn inject(seen: &ObservedState<'_>, ca_set: &CaSet) -> Option<Plan> {
+/// Injects the bundle where it is missing. An unknown target does not delay the others.
+fn inject_bundle(state: &ObservedState<'_>, ca_set: &CaSet) -> Option<Plan> {
     let bundle = ca_set.bundle();
-    let lacks = |target: &TargetState| target.has(&bundle) == Some(false);
-    let mut lacking = (0..).zip(seen.targets).filter(|(_, target)| lacks(target)).peekable();
+    let lacks = |target: &TargetState| target.has_bundle(&bundle) == Some(false);
+    let mut lacking = (0..).zip(state.targets).filter(|(_, target)| lacks(target)).peekable();
     lacking.peek()?;
-    let just_done = |place: usize| {
-        let same = |it: &&Injected| it.target == place && it.bundle == bundle;
-        let before = seen.memory.injected.iter().find(same);
-        before.is_some_and(|it| seen.now.since(it.at) < REPAIR_INTERVAL)
+    let injected_recently = |target: usize| {
+        let same = |record: &&InjectionRecord| record.target == target && record.bundle == bundle;
+        let before = state.leader_state.injections.iter().find(same);
+        before.is_some_and(|record| state.now.since(record.at) < REPAIR_INTERVAL)
     };
-    match lacking.find(|(place, _)| !just_done(*place)) {
-        Some((place, _)) => Some(plan(Step::InjectBundle(place), Reason::BundleMissing)),
+    match lacking.find(|(target, _)| !injected_recently(*target)) {
+        Some((target, _)) => Some(plan(Step::InjectBundle(target), Reason::BundleMissing)),
         None => Some(plan(Step::Wait, Reason::WriteReverted)),
     }
 }
 
-/// What signed before, when its time is over. The wall clock says so, and it may have jumped: so only
-/// while what signs now is valid by the same clock, and only when every replica that can reach the
-/// API server must have changed over by the clock that does not jump.
-fn drop_previous(seen: &ObservedState<'_>, ca_set: &CaSet) -> Option<Plan> {
-    if ca_set.previous.is_empty() || !signs(seen, ca_set) {
+/// Removes the previous CAs once none of their certificates is in use. The wall clock decides that,
+/// and may have jumped. So the current CA must be valid by the same clock, and by the monotonic
+/// clock every replica that reaches the API server must have switched to the current CA.
+fn remove_previous(state: &ObservedState<'_>, ca_set: &CaSet) -> Option<Plan> {
+    if ca_set.previous.is_empty() || !current_signs(state, ca_set) {
         return None;
     }
-    let max_leaf_lifetime = seen.lifetimes.max_leaf_lifetime();
-    match ca_set.promoted {
-        // Far in the future: it was written by a clock that was wrong.
-        Some(time) if since(seen.wall, time) > max_leaf_lifetime => {
+    let max_leaf_lifetime = state.lifetimes.max_leaf_lifetime();
+    match ca_set.rotated_at {
+        // Far in the future: recorded by a wrong clock.
+        Some(time) if since(state.wall, time) > max_leaf_lifetime => {
             Some(plan(Step::RecordRotationTime, Reason::RotationTimeMissing))
         }
-        Some(time) if since(time, seen.wall) >= max_leaf_lifetime => {
-            let heard = seen.memory.signed_for(seen.now) >= seen.lifetimes.propagation_bound();
-            let drop = plan(Step::RemovePreviousCa, Reason::PreviousCaUnused);
-            Some(if heard { drop } else { plan(Step::Wait, Reason::PreviousCaInUse) })
+        Some(time) if since(time, state.wall) >= max_leaf_lifetime => {
+            let current_for = state.leader_state.current_for(state.now);
+            let all_switched = current_for >= state.lifetimes.propagation_bound();
+            let remove = plan(Step::RemovePreviousCa, Reason::PreviousCaUnused);
+            Some(if all_switched { remove } else { plan(Step::Wait, Reason::PreviousCaInUse) })
         }
         None => Some(plan(Step::RecordRotationTime, Reason::RotationTimeMissing)),
         Some(_) => None,
     }
 }
 
-/// The authority to come, when everybody trusts it.
-fn promote(seen: &ObservedState<'_>, ca_set: &CaSet) -> Option<Plan> {
+/// Activates the next CA once every API server trusts it.
+fn activate_next(state: &ObservedState<'_>, ca_set: &CaSet) -> Option<Plan> {
     ca_set.next.as_ref()?;
     let bundle = ca_set.bundle();
     let wait = |reason| Some(plan(Step::Wait, reason));
-    if seen.targets.iter().any(|target| target.has(&bundle).is_none()) {
+    if state.targets.iter().any(|target| target.has_bundle(&bundle).is_none()) {
         return wait(Reason::TargetUnknown);
     }
-    match seen.memory.propagated_for(&bundle, seen.now) {
-        Some(time) if time >= seen.lifetimes.settle => {}
+    match state.leader_state.propagated_for(&bundle, state.now) {
+        Some(time) if time >= state.lifetimes.propagation_delay => {}
         Some(_) | None => return wait(Reason::Propagating),
     }
-    // Only a ring that is well can afford to wait.
-    if signs(seen, ca_set) && !ca_set.previous.is_empty() {
+    // Only while the current CA signs there is time to wait for the previous one.
+    if current_signs(state, ca_set) && !ca_set.previous.is_empty() {
         return wait(Reason::PreviousCaInUse);
     }
     Some(plan(Step::ActivateNextCa, Reason::Propagated))
 }
 
-fn signs(seen: &ObservedState<'_>, ca_set: &CaSet) -> bool {
-    ca_set.current.as_ref().is_some_and(|current| current.certificate.valid_at(seen.wall))
+fn current_signs(state: &ObservedState<'_>, ca_set: &CaSet) -> bool {
+    ca_set.current.as_ref().is_some_and(|current| current.certificate.valid_at(state.wall))
 }
 
-/// How long to rest after a pass that wrote nothing.
-pub(crate) fn rest(seen: &ObservedState<'_>, plan: Plan) -> Duration {
-    let quarter = seen.lifetimes.settle.checked_div(4).unwrap_or_default();
-    let soon = match plan.reason {
+/// The requeue delay after a reconciliation without a write.
+pub(crate) fn requeue_delay(state: &ObservedState<'_>, plan: Plan) -> Duration {
+    let quarter = state.lifetimes.propagation_delay.checked_div(4).unwrap_or_default();
+    let due = match plan.reason {
         Reason::Propagating | Reason::TargetUnknown => Some(quarter),
         Reason::WriteReverted | Reason::SecretMissing => Some(RETRY_DELAY),
         Reason::SecretUnreadable
@@ -284,7 +290,7 @@ pub(crate) fn rest(seen: &ObservedState<'_>, plan: Plan) -> Duration {
         | Reason::PreviousCaUnused
         | Reason::UpToDate => None,
     };
-    seen.lifetimes.rest(soon)
+    state.lifetimes.requeue_delay(due)
 }
 
 #[cfg(test)]

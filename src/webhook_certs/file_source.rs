@@ -1,60 +1,62 @@
-//! The corridor for certificates that someone else makes: reads them from two files, again and again.
-//! Comes in: a folder, the wish to stop. Goes out: the certificate of the next handshake, and a gate
-//! that opens with the first good one. May touch: `clients`, `telemetry`. The contents are read each
-//! time: a mounted Secret is exchanged by a link far above the files, and a watch would miss it.
+//! Serves a certificate from two files, which another tool writes, and opens the readiness gate
+//! with the first valid one. The files are polled: kubelet replaces a mounted Secret by a symbolic
+//! link above the files, and a watch of the files would miss that.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio::time;
 
-use super::key_pair::{self, KeyPairError, ServingKeyPair, is_better};
-use crate::clients::cert_files::{self as port, CertFiles, ReadError};
+use super::key_pair::{self, KeyPairError, ServingKeyPair, replaces};
+use crate::clients::cert_files::{self, CertFiles, ReadError};
 use crate::clients::clock;
 use crate::clients::serving_cert::CertResolver;
 use crate::pki::ca::Certificate;
 use crate::telemetry::{Gate, Gates, Metrics, error_chain};
 
-const PAUSE: Duration = Duration::from_secs(10);
-/// The files may be exchanged between the two reads: then they do not belong together, and soon do.
-const ATTEMPTS: usize = 3;
-const ATTEMPT_PAUSE: Duration = Duration::from_millis(200);
+const READ_INTERVAL: Duration = Duration::from_secs(10);
+/// The files may be replaced between the two reads: then the first attempt finds a mismatch, and
+/// the next one does not.
+const MAX_ATTEMPTS: usize = 3;
+const ATTEMPT_DELAY: Duration = Duration::from_millis(200);
 
-/// The certificate in a folder.
+/// The serving certificate of a directory.
 pub(crate) struct FileSource {
-    pub(crate) folder: PathBuf,
-    pub(crate) identity: CertResolver,
+    pub(crate) dir: PathBuf,
+    pub(crate) resolver: CertResolver,
     pub(crate) gates: Gates,
     pub(crate) metrics: Metrics,
 }
 
-/// What changes from pass to pass.
+/// State that changes from one reconciliation to the next.
 #[derive(Default)]
-struct Run {
-    /// The contents that were last judged.
-    seen: Option<CertFiles>,
-    shown: Option<Certificate>,
-    opened: bool,
-    /// What was last said, so that it is said once.
-    log_state: Option<String>,
+struct FileRun {
+    /// The contents that were loaded last.
+    loaded: Option<CertFiles>,
+    serving: Option<Certificate>,
+    gate_open: bool,
+    /// The error that was logged last, so that each error is logged once.
+    logged_error: Option<String>,
 }
 
-/// Why no pair was taken.
+/// Why a key pair was not loaded.
 #[derive(Debug, thiserror::Error)]
 enum LoadError {
     #[error(transparent)]
-    Unread(ReadError),
+    Read(ReadError),
     #[error(transparent)]
-    Unusable(KeyPairError),
-    #[error("the certificate in tls.crt is not valid now; the one before is kept")]
-    Invalid,
+    KeyPair(KeyPairError),
+    #[error(
+        "the certificate in tls.crt is outside its validity period; still serving the previous one"
+    )]
+    NotValidNow,
 }
 
 impl FileSource {
-    /// Shows what is in the folder until `stop` is done.
+    /// Serves the certificate of the directory until `stop` is done.
     pub(crate) async fn run(self, stop: impl Future<Output = ()>) {
         let mut stop = std::pin::pin!(stop);
-        let mut run = Run::default();
+        let mut run = FileRun::default();
         loop {
             tokio::select! {
                 () = &mut stop => break,
@@ -62,78 +64,79 @@ impl FileSource {
             }
             tokio::select! {
                 () = &mut stop => break,
-                () = time::sleep(PAUSE) => {}
+                () = time::sleep(READ_INTERVAL) => {}
             }
         }
     }
 
-    async fn reconcile(&self, run: &mut Run) {
+    async fn reconcile(&self, run: &mut FileRun) {
         match self.read(run).await {
             Ok(None) => {}
-            Ok(Some((pair, found))) => self.take(run, pair, found),
-            Err(error) => self.report_untaken(run, &error),
+            Ok(Some((files, pair))) => self.load(run, files, pair),
+            Err(error) => self.report_load_error(run, &error),
         }
-        self.open(run);
+        self.open_gate(run);
     }
 
-    /// The pair, if it is another than the one that was judged last.
-    async fn read(&self, run: &Run) -> Result<Option<(CertFiles, ServingKeyPair)>, LoadError> {
-        let mut last = LoadError::Invalid;
-        for attempt in 0..ATTEMPTS {
+    /// The key pair, if the files differ from those loaded last.
+    async fn read(&self, run: &FileRun) -> Result<Option<(CertFiles, ServingKeyPair)>, LoadError> {
+        let mut last = LoadError::NotValidNow;
+        for attempt in 0..MAX_ATTEMPTS {
             if attempt > 0 {
-                time::sleep(ATTEMPT_PAUSE).await;
+                time::sleep(ATTEMPT_DELAY).await;
             }
-            let found = port::read(&self.folder).map_err(LoadError::Unread)?;
-            if run.seen.as_ref() == Some(&found) {
+            let files = cert_files::read(&self.dir).map_err(LoadError::Read)?;
+            if run.loaded.as_ref() == Some(&files) {
                 return Ok(None);
             }
-            match key_pair::read(&found.certificate, &found.key) {
-                Ok(shown) => return Ok(Some((found, shown))),
-                Err(error) => last = LoadError::Unusable(error),
+            match key_pair::parse(&files.certificate, &files.key) {
+                Ok(pair) => return Ok(Some((files, pair))),
+                Err(error) => last = LoadError::KeyPair(error),
             }
         }
         Err(last)
     }
 
-    fn take(&self, run: &mut Run, pair: CertFiles, found: ServingKeyPair) {
-        let ServingKeyPair { key, certificate } = found;
-        if !is_better(&certificate, run.shown.as_ref(), clock::wall()) {
-            // It is judged again each time: it may become valid, and the one before may end.
-            self.report_untaken(run, &LoadError::Invalid);
+    fn load(&self, run: &mut FileRun, files: CertFiles, pair: ServingKeyPair) {
+        let ServingKeyPair { key, certificate } = pair;
+        if !replaces(&certificate, run.serving.as_ref(), clock::wall()) {
+            // Checked again each time: it may become valid, and the serving one may expire.
+            self.report_load_error(run, &LoadError::NotValidNow);
             return;
         }
         tracing::info!(
             from = %certificate.from,
             until = %certificate.until,
-            "webhook certificate read from files"
+            "webhook certificate loaded from files"
         );
         self.metrics.certificates.expires("leaf", Some(certificate.until));
-        self.identity.put(key);
-        run.seen = Some(pair);
-        run.shown = Some(certificate);
-        run.log_state = None;
+        self.resolver.put(key);
+        run.loaded = Some(files);
+        run.serving = Some(certificate);
+        run.logged_error = None;
     }
 
-    fn open(&self, run: &mut Run) {
+    fn open_gate(&self, run: &mut FileRun) {
         let now = clock::wall();
-        if !run.opened && run.shown.as_ref().is_some_and(|shown| shown.valid_at(now)) {
+        let is_valid = run.serving.as_ref().is_some_and(|serving| serving.valid_at(now));
+        if !run.gate_open && is_valid {
             self.gates.open(Gate::Certificate);
-            run.opened = true;
+            run.gate_open = true;
         }
     }
 
-    fn report_untaken(&self, run: &mut Run, error: &LoadError) {
-        let words = error_chain(error);
-        if run.log_state.as_ref() == Some(&words) {
+    fn report_load_error(&self, run: &mut FileRun, error: &LoadError) {
+        let error = error_chain(error);
+        if run.logged_error.as_ref() == Some(&error) {
             return;
         }
         self.gates.forbidden(Gate::Certificate);
         tracing::warn!(
-            folder = %self.folder.display(),
-            error = words,
-            "the webhook certificate cannot be taken from the files; will read them again"
+            directory = %self.dir.display(),
+            error,
+            "cannot load the webhook certificate from its files; retrying"
         );
-        run.log_state = Some(words);
+        run.logged_error = Some(error);
     }
 }
 

@@ -1,7 +1,7 @@
-//! The corridor of the leader: renews the authorities and puts their bundle where it is trusted.
-//! Comes in: the outlook, the times, the mandate, the wish to stop. Goes out: one write at most in
-//! each pass, and none by a replica that does not lead. May touch: `clients`, `telemetry`. It decides
-//! nothing; `decide` does. After each write it looks again.
+//! The leader task that rotates the CA and injects the bundle into the targets. Every choice is
+//! made by `decide`.
+//! Guarantees: at most one write per reconciliation, none without leadership; the state is observed
+//! again after each write.
 
 mod report;
 
@@ -13,7 +13,7 @@ use tokio::time;
 
 use super::apply::{Outcome, after_write, apply};
 use super::ca_set::CaSet;
-use super::decide::{Plan, Step, decide, rest};
+use super::decide::{Plan, Step, decide, requeue_delay};
 use super::issue;
 use super::lifetimes::Lifetimes;
 use super::observe::{self, CertClients, ObservedTarget};
@@ -26,131 +26,135 @@ use crate::clients::leader_guard::{LeaderGuard, NotLeading};
 use crate::clients::notify::{self, ChangeEvent, ChangeStream};
 use crate::telemetry::Metrics;
 
-/// How often a replica that does not lead asks whether it does.
+/// How often a follower checks whether it leads.
 const FOLLOWER_INTERVAL: Duration = Duration::from_secs(1);
-/// The pause after a write, and after one that came too late.
+/// The delay after a write, and after a conflict.
 const RETRY_DELAY: Duration = Duration::from_millis(250);
 
-/// The leader's care for the authorities. It runs on every replica, and acts on the one that leads.
+/// CA rotation. Runs on every replica, and acts only on the leader.
 pub(crate) struct CaRotation {
     pub(crate) clients: CertClients,
     pub(crate) lifetimes: Lifetimes,
     pub(crate) clock: Clock,
-    pub(crate) mandate: LeaderGuard,
+    pub(crate) leader_guard: LeaderGuard,
     pub(crate) metrics: Metrics,
 }
 
-/// What changes from pass to pass. A term begins without any of it.
+/// State that changes from one reconciliation to the next. A term starts with the default.
 #[derive(Default)]
-struct Run {
-    memory: LeaderState,
+struct RotationRun {
+    leader_state: LeaderState,
     changes: Option<ChangeStream>,
-    log_state: report::LogState,
+    log: report::RotationLog,
 }
 
-/// One look at everything.
-struct Look {
+/// The Secret and all targets as read.
+struct Observation {
     ca_set: observe::ObservedCaSet,
     targets: Vec<ObservedTarget>,
 }
 
-/// How a write ended, in the words of whoever knows.
-type Written = Result<Result<(), ApiError>, NotLeading>;
+/// The result of a guarded write.
+type WriteResult = Result<Result<(), ApiError>, NotLeading>;
 
 impl CaRotation {
-    /// Cares for the authorities while this replica leads, until `stop` is done. A look may be given
-    /// up at any time; a write that was begun ends before this returns.
+    /// Rotates the CA while this replica leads, until `stop` is done. A read may be cancelled at
+    /// any time; a write that was sent is awaited before this returns.
     pub(crate) async fn run(self, stop: impl Future<Output = ()>) {
         let mut stop = std::pin::pin!(stop);
-        let mut run = Run::default();
+        let mut run = RotationRun::default();
         loop {
-            let observed = tokio::select! {
+            let observation = tokio::select! {
                 () = &mut stop => break,
-                observed = self.look(&mut run) => observed,
+                observation = self.observe(&mut run) => observation,
             };
-            let rest = match observed {
-                Ok(look) => self.reconcile(&mut run, &look).await,
+            let delay = match observation {
+                Ok(observation) => self.reconcile(&mut run, &observation).await,
                 Err(NotLeading::TimedOut(_)) => RETRY_DELAY,
                 Err(NotLeading::Follower) => {
-                    run = Run::default();
+                    run = RotationRun::default();
                     FOLLOWER_INTERVAL
                 }
             };
             let change = tokio::select! {
                 () = &mut stop => break,
-                () = time::sleep(rest) => None,
-                Some(change) = next(&mut run.changes) => Some(change),
+                () = time::sleep(delay) => None,
+                Some(change) = next_change(&mut run.changes) => Some(change),
             };
-            run.log_state.watched(change);
+            run.log.watch_event(change);
         }
     }
 
     /// Reads the Secret and the targets, if this replica leads.
-    async fn look(&self, run: &mut Run) -> Result<Look, NotLeading> {
-        let limit = self.lifetimes.call();
-        let look =
-            async { tokio::join!(self.clients.ca_set(limit), self.clients.targets_state(limit)) };
-        // Each call has its own limit; the term may end before.
-        let (ca_set, targets) = self.mandate.run(limit.saturating_mul(2), look).await?;
+    async fn observe(&self, run: &mut RotationRun) -> Result<Observation, NotLeading> {
+        let timeout = self.lifetimes.call_timeout();
+        let reads = async {
+            tokio::join!(self.clients.read_ca_set(timeout), self.clients.read_targets(timeout))
+        };
+        // Each call has its own timeout; the guard also ends the reads with the term.
+        let (ca_set, targets) = self.leader_guard.run(timeout.saturating_mul(2), reads).await?;
         if run.changes.is_none() {
             run.changes = Some(self.changes());
         }
-        Ok(Look { ca_set, targets })
+        Ok(Observation { ca_set, targets })
     }
 
-    /// Decides, does, tells; answers how long to rest.
-    async fn reconcile(&self, run: &mut Run, look: &Look) -> Duration {
-        self.report_looked(run, look);
-        let secret_state = &look.ca_set.secret_state;
-        let targets_state: Vec<TargetState> =
-            look.targets.iter().map(|it| it.state.clone()).collect();
+    /// Decides, writes and reports; returns the requeue delay.
+    async fn reconcile(&self, run: &mut RotationRun, observation: &Observation) -> Duration {
+        self.report_observation(run, observation);
+        let secret_state = &observation.ca_set.secret_state;
+        let target_states: Vec<TargetState> =
+            observation.targets.iter().map(|target| target.state.clone()).collect();
         let (now, wall) = (self.clock.now(), clock::wall());
-        let memory = std::mem::take(&mut run.memory).look(secret_state, &targets_state, now);
-        let seen = ObservedState {
+        let leader_state =
+            std::mem::take(&mut run.leader_state).observe(secret_state, &target_states, now);
+        let state = ObservedState {
             lifetimes: &self.lifetimes,
             wall,
             now,
             secret_state,
-            targets: &targets_state,
-            memory: &memory,
+            targets: &target_states,
+            leader_state: &leader_state,
         };
-        let plan = decide(&seen);
+        let plan = decide(&state);
         self.report_plan(run, plan, secret_state);
-        let outcome = self.act(run, &seen, plan, look).await;
-        let rest = match outcome {
-            None | Some(Outcome::Refused) => rest(&seen, plan),
-            Some(Outcome::Written | Outcome::Late | Outcome::Unknown) => RETRY_DELAY,
+        let outcome = self.act(run, &state, plan, observation).await;
+        let delay = match outcome {
+            None | Some(Outcome::Rejected) => requeue_delay(&state, plan),
+            Some(Outcome::Written | Outcome::Conflict | Outcome::Unknown) => RETRY_DELAY,
         };
-        run.memory = match (outcome, secret_state) {
+        run.leader_state = match (outcome, secret_state) {
             (Some(outcome), SecretState::Found { ca_set, invalid: _ }) => {
-                after_write(memory.clone(), plan, outcome, ca_set.bundle(), self.clock.now())
+                after_write(leader_state.clone(), plan, outcome, ca_set.bundle(), self.clock.now())
             }
-            (None, _) | (_, SecretState::NotFound | SecretState::Unknown(_)) => memory.clone(),
+            (None, _) | (_, SecretState::NotFound | SecretState::Unknown(_)) => {
+                leader_state.clone()
+            }
         };
-        rest
+        delay
     }
 
     fn changes(&self) -> ChangeStream {
-        let secret = self.clients.authorities.changes();
-        let targets = self.clients.trust.changes(&self.clients.targets);
+        let secret = self.clients.ca_secret.changes();
+        let targets = self.clients.bundles.changes(&self.clients.targets);
         notify::merge(secret.into_iter().chain(targets))
     }
 
-    /// Performs the plan's write, if it has one.
+    /// Sends the plan's write, if it has one.
     async fn act(
         &self,
-        run: &mut Run,
-        seen: &ObservedState<'_>,
+        run: &mut RotationRun,
+        state: &ObservedState<'_>,
         plan: Plan,
-        look: &Look,
+        observation: &Observation,
     ) -> Option<Outcome> {
-        let SecretState::Found { ca_set, invalid: _ } = seen.secret_state else {
+        let SecretState::Found { ca_set, invalid: _ } = state.secret_state else {
             return None;
         };
-        let written = match plan.step {
+        let result = match plan.step {
             Step::Wait => return None,
-            Step::InjectBundle(place) => {
-                self.inject(place, ca_set, look.targets.get(place)?).await?
+            Step::InjectBundle(index) => {
+                self.inject(index, ca_set, observation.targets.get(index)?).await?
             }
             Step::CreateCa
             | Step::StageNextCa
@@ -158,49 +162,50 @@ impl CaRotation {
             | Step::ActivateNextCa
             | Step::RecordRotationTime
             | Step::RemovePreviousCa => {
-                let fresh = || issue::authority(&self.lifetimes, seen.wall);
-                let ca_set = apply(seen, ca_set, plan, fresh);
-                let ca_set = ca_set.inspect_err(|error| run.log_state.unmade(error)).ok()??;
-                self.replace(&secret::replaced(look.ca_set.secret.as_ref()?, &ca_set)).await
+                let new_ca = || issue::new_ca(&self.lifetimes, state.wall);
+                let ca_set = apply(state, ca_set, plan, new_ca);
+                let ca_set = ca_set.inspect_err(|error| run.log.issue_failed(error)).ok()??;
+                let secret = observation.ca_set.secret.as_ref()?;
+                self.replace(&secret::updated_secret(secret, &ca_set)).await
             }
         };
-        Some(self.report_written(run, plan, written))
+        Some(self.report_write(run, plan, result))
     }
 
     async fn inject(
         &self,
-        place: usize,
+        index: usize,
         ca_set: &CaSet,
         observed: &ObservedTarget,
-    ) -> Option<Written> {
-        let (target, found) = (self.clients.targets.get(place)?, observed.found.as_ref()?);
-        let (hooks, bundle) = (self.clients.ours(found), ca_set.bundle());
+    ) -> Option<WriteResult> {
+        let (target, found) = (self.clients.targets.get(index)?, observed.webhooks.as_ref()?);
+        let (hooks, bundle) = (self.clients.our_webhooks(found), ca_set.bundle());
         let injection = Injection { target, found, hooks, bundle };
-        let limit = self.lifetimes.call();
-        let call = self.clients.trust.inject(&injection, limit);
-        Some(self.mandate.run(limit, call).await)
+        let timeout = self.lifetimes.call_timeout();
+        let call = self.clients.bundles.inject(&injection, timeout);
+        Some(self.leader_guard.run(timeout, call).await)
     }
 
-    async fn replace(&self, secret: &Secret) -> Written {
-        let limit = self.lifetimes.call();
-        let call = self.clients.authorities.replace(secret, limit);
-        self.mandate.run(limit, call).await.map(|written| written.map(|_| ()))
+    async fn replace(&self, secret: &Secret) -> WriteResult {
+        let timeout = self.lifetimes.call_timeout();
+        let call = self.clients.ca_secret.replace(secret, timeout);
+        self.leader_guard.run(timeout, call).await.map(|written| written.map(|_| ()))
     }
 }
 
-/// The next change, once somebody watches.
-async fn next(changes: &mut Option<ChangeStream>) -> Option<ChangeEvent> {
+/// The next change, once the watch has started.
+async fn next_change(changes: &mut Option<ChangeStream>) -> Option<ChangeEvent> {
     match changes {
         Some(changes) => changes.next().await,
         None => std::future::pending().await,
     }
 }
 
-const fn outcome(class: ErrorClass) -> Outcome {
+const fn write_failure(class: ErrorClass) -> Outcome {
     match class {
-        // Gone, or another of the same name is there.
-        ErrorClass::NotFound | ErrorClass::Conflict => Outcome::Late,
-        ErrorClass::Rejected => Outcome::Refused,
+        // Deleted, or replaced by another object of the same name.
+        ErrorClass::NotFound | ErrorClass::Conflict => Outcome::Conflict,
+        ErrorClass::Rejected => Outcome::Rejected,
         ErrorClass::ServerError | ErrorClass::Unreachable => Outcome::Unknown,
     }
 }

@@ -1,9 +1,8 @@
-//! What a replica does about its own certificate, in one pass.
+//! Decides what a replica does about its own serving certificate. Pure.
 //!
-//! It signs with the authority that signs now, and only if it knows for sure that this one still
-//! does: a replica that is cut off from the API server keeps the certificate it has. So there is a
-//! time after which nothing of an older authority is in use; see `Lifetimes::max_leaf_lifetime`.
-//! Comes in: `ReplicaState` and what was read. Goes out: a `LeafPlan`. May touch: nothing; pure.
+//! A replica issues its leaf from the current CA, and only if a recent read confirms that CA:
+//! without a connection to the API server it keeps the leaf it has. So there is a bound after which
+//! no leaf of a previous CA is in use; see `Lifetimes::max_leaf_lifetime`.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::time::Duration;
@@ -14,91 +13,91 @@ use super::ca_set::CaSet;
 use super::lifetimes::{Lifetimes, later, since, two_thirds};
 use super::state::{SecretState, TargetState};
 use crate::api::monotonic::MonotonicTime;
-use crate::pki::ca::{Certificate, CertificateAuthority, holds};
+use crate::pki::ca::{Certificate, CertificateAuthority, bundle_contains};
 
-/// A time on both clocks. The monotonic one stands still while a machine sleeps, and the other one
-/// jumps; so a span is as long as the longer of the two says.
+/// The time on both clocks. The monotonic clock stops while a machine is suspended, and the wall
+/// clock jumps; so the longer of the two spans counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Times {
-    /// On the monotonic clock.
+    /// The monotonic clock.
     pub(crate) now: MonotonicTime,
-    /// On the wall clock.
+    /// The wall clock.
     pub(crate) wall: Timestamp,
 }
 
 impl Times {
-    /// How long after `earlier` this is, at least as long as it really was.
+    /// An upper bound of the time since `earlier`.
     fn since(self, earlier: Self) -> Duration {
         let walls = since(earlier.wall, self.wall).max(since(self.wall, earlier.wall));
         self.now.since(earlier.now).max(walls)
     }
 }
 
-/// The certificate that this replica shows.
+/// The serving certificate of this replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Leaf {
-    /// What signed it.
-    pub(crate) authority: Certificate,
-    /// When it was signed, by the wall clock.
-    pub(crate) signed: Timestamp,
-    /// When it is first valid.
+    /// The CA that signed it.
+    pub(crate) ca: Certificate,
+    /// When it was issued, by the wall clock.
+    pub(crate) issued: Timestamp,
+    /// `notBefore`.
     pub(crate) from: Timestamp,
-    /// When it is valid no more.
+    /// `notAfter`.
     pub(crate) until: Timestamp,
 }
 
-/// What a replica carries from pass to pass.
+/// What a replica keeps from one reconciliation to the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReplicaState {
-    /// Its certificate.
+    /// Its serving certificate.
     pub(crate) leaf: Option<Leaf>,
-    /// The ring as it was last read, and the time before it was asked for.
+    /// The CA set as last read, and the time before that read was sent.
     pub(crate) ca_set: Option<(CaSet, Times)>,
 }
 
-/// What to do.
+/// The next step and its reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LeafPlan {
-    /// What to do.
-    pub(crate) step: Step,
-    /// Which rule spoke.
-    pub(crate) reason: Reason,
+    /// The step.
+    pub(crate) step: LeafStep,
+    /// The rule that chose it.
+    pub(crate) reason: LeafReason,
 }
 
-/// One move of a replica.
+/// One step of a replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// Leave everything as it is.
-    Rest,
-    /// Make the Secret. If another replica is faster, the API server refuses.
-    Create,
-    /// Sign a certificate and show it from now on.
-    Sign,
+pub(crate) enum LeafStep {
+    /// Keep the current leaf.
+    Wait,
+    /// Create the Secret. If another replica is faster, the create conflicts.
+    CreateSecret,
+    /// Issue a leaf and serve it from now on.
+    Issue,
 }
 
-/// Why a replica does what it does.
+/// Why a step was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reason {
-    /// The API server says that there is no Secret.
+pub(crate) enum LeafReason {
+    /// The Secret does not exist.
     SecretMissing,
-    /// The Secret was not read for so long that nobody knows what it says now.
+    /// The last successful read of the Secret is too old to know the current CA.
     CaUnconfirmed,
-    /// There is no authority that could sign now. The leader will make one.
+    /// There is no valid current CA. The leader creates one.
     NoCa,
-    /// There is no certificate yet.
+    /// This replica has no leaf yet.
     FirstIssue,
-    /// Another authority signs now.
+    /// The leaf is signed by a previous CA.
     CaChanged,
-    /// The certificate is not valid at this time.
+    /// The leaf is outside its validity period.
     LeafInvalid,
-    /// The certificate has spent two thirds of its life.
+    /// The leaf has used two thirds of its lifetime.
     RenewalDue,
-    /// The certificate is good.
+    /// The leaf is up to date.
     UpToDate,
 }
 
-impl Reason {
-    /// The rule's name in logs.
+impl LeafReason {
+    /// The reason's name in logs.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::SecretMissing => "SecretMissing",
@@ -114,99 +113,98 @@ impl Reason {
 }
 
 impl ReplicaState {
-    /// What is held after a reading that was asked for at `asked`.
-    pub(crate) fn look(self, secret_state: &SecretState, asked: Times) -> Self {
+    /// The replica state after a read that was sent at `sent`.
+    pub(crate) fn observe(self, secret_state: &SecretState, sent: Times) -> Self {
         match secret_state {
             SecretState::Found { ca_set, invalid: _ } => {
-                Self { ca_set: Some(((**ca_set).clone(), asked)), ..self }
+                Self { ca_set: Some(((**ca_set).clone(), sent)), ..self }
             }
             SecretState::NotFound | SecretState::Unknown(_) => self,
         }
     }
 
-    /// The certificates of the ring that was last read: something that they signed may be in use.
-    pub(crate) fn remembered(&self) -> Vec<Certificate> {
+    /// The certificates of the CA set as last read: leaves that they signed may be in use.
+    pub(crate) fn known_certificates(&self) -> Vec<Certificate> {
         let ca_set = self.ca_set.as_ref().map(|(ca_set, _)| ca_set);
         ca_set.map_or_else(Vec::new, |ca_set| ca_set.certificates().into_iter().cloned().collect())
     }
 
-    /// The authority to sign with, if there is one that certainly signs now.
-    pub(crate) fn signer(
+    /// The CA to issue from, if a recent read confirms it as current.
+    pub(crate) fn signing_ca(
         &self,
         lifetimes: &Lifetimes,
         times: Times,
-    ) -> Result<&CertificateAuthority, Reason> {
-        let (ca_set, asked) = self.ca_set.as_ref().ok_or(Reason::CaUnconfirmed)?;
-        if times.since(*asked) > lifetimes.max_staleness() {
-            return Err(Reason::CaUnconfirmed);
+    ) -> Result<&CertificateAuthority, LeafReason> {
+        let (ca_set, sent) = self.ca_set.as_ref().ok_or(LeafReason::CaUnconfirmed)?;
+        if times.since(*sent) > lifetimes.max_staleness() {
+            return Err(LeafReason::CaUnconfirmed);
         }
-        let current = ca_set.current.as_ref().filter(|it| it.certificate.valid_at(times.wall));
-        current.ok_or(Reason::NoCa)
+        let current = ca_set.current.as_ref().filter(|ca| ca.certificate.valid_at(times.wall));
+        current.ok_or(LeafReason::NoCa)
     }
 }
 
-/// What to do now.
-pub(crate) fn renew(
+/// Decides the next step.
+pub(crate) fn plan_leaf(
     lifetimes: &Lifetimes,
     replica: &ReplicaState,
     secret_state: &SecretState,
     times: Times,
 ) -> LeafPlan {
     let (step, reason) = match secret_state {
-        SecretState::NotFound => (Step::Create, Reason::SecretMissing),
-        SecretState::Found { .. } | SecretState::Unknown(_) => match replica
-            .signer(lifetimes, times)
-        {
-            Err(reason) => (Step::Rest, reason),
-            Ok(authority) => match fault(lifetimes, replica.leaf.as_ref(), authority, times.wall) {
-                Some(reason) => (Step::Sign, reason),
-                None => (Step::Rest, Reason::UpToDate),
-            },
-        },
+        SecretState::NotFound => (LeafStep::CreateSecret, LeafReason::SecretMissing),
+        SecretState::Found { .. } | SecretState::Unknown(_) => {
+            match replica.signing_ca(lifetimes, times) {
+                Err(reason) => (LeafStep::Wait, reason),
+                Ok(ca) => match issue_reason(lifetimes, replica.leaf.as_ref(), ca, times.wall) {
+                    Some(reason) => (LeafStep::Issue, reason),
+                    None => (LeafStep::Wait, LeafReason::UpToDate),
+                },
+            }
+        }
     };
     LeafPlan { step, reason }
 }
 
-/// What is wrong with the certificate, if another would be better.
-fn fault(
+/// Why a new leaf is due, if it is.
+fn issue_reason(
     lifetimes: &Lifetimes,
     leaf: Option<&Leaf>,
-    authority: &CertificateAuthority,
+    ca: &CertificateAuthority,
     wall: Timestamp,
-) -> Option<Reason> {
+) -> Option<LeafReason> {
     let Some(leaf) = leaf else {
-        return Some(Reason::FirstIssue);
+        return Some(LeafReason::FirstIssue);
     };
-    if leaf.authority.der != authority.certificate.der {
-        return Some(Reason::CaChanged);
+    if leaf.ca.der != ca.certificate.der {
+        return Some(LeafReason::CaChanged);
     }
     if wall < leaf.from || leaf.until <= wall {
-        return Some(Reason::LeafInvalid);
+        return Some(LeafReason::LeafInvalid);
     }
-    // One that ends with its authority would end no later if it were signed again.
-    let (_, until) = span(lifetimes, &authority.certificate, wall);
-    let is_old = wall >= due(leaf) && until > leaf.until;
-    is_old.then_some(Reason::RenewalDue)
+    // A leaf that expires with its CA would expire no later if it were issued again.
+    let (_, until) = leaf_validity(lifetimes, &ca.certificate, wall);
+    let is_due = wall >= renewal_time(leaf) && until > leaf.until;
+    is_due.then_some(LeafReason::RenewalDue)
 }
 
-fn due(leaf: &Leaf) -> Timestamp {
-    later(leaf.signed, two_thirds(since(leaf.signed, leaf.until)))
+fn renewal_time(leaf: &Leaf) -> Timestamp {
+    later(leaf.issued, two_thirds(since(leaf.issued, leaf.until)))
 }
 
-/// From when until when a certificate is valid that is signed at `wall`: within the life of what
-/// signs it.
-pub(crate) fn span(
+/// `notBefore` and `notAfter` of a leaf issued at `wall`: within the validity of its CA.
+pub(crate) fn leaf_validity(
     lifetimes: &Lifetimes,
-    authority: &Certificate,
+    ca: &Certificate,
     wall: Timestamp,
 ) -> (Timestamp, Timestamp) {
-    let from = lifetimes.from(wall).max(authority.from);
-    (from, later(wall, lifetimes.leaf).min(authority.until))
+    let from = lifetimes.not_before(wall).max(ca.from);
+    (from, later(wall, lifetimes.leaf).min(ca.until))
 }
 
-/// How long to rest: until the certificate is due, and never so long that a jump of the clock goes
-/// unnoticed for more than a minute.
-pub(crate) fn rest(
+/// The requeue delay: until the leaf is due, but short enough to notice a clock jump within a
+/// minute.
+pub(crate) fn requeue_delay(
     lifetimes: &Lifetimes,
     replica: &ReplicaState,
     plan: LeafPlan,
@@ -214,17 +212,22 @@ pub(crate) fn rest(
 ) -> Duration {
     let leaf = replica.leaf.as_ref();
     let due = match plan.reason {
-        Reason::SecretMissing | Reason::NoCa => Some(Duration::from_secs(1)),
-        Reason::CaUnconfirmed => Some(Duration::from_secs(2)),
-        Reason::FirstIssue | Reason::CaChanged | Reason::LeafInvalid | Reason::RenewalDue => None,
-        // Once it is due and cannot be had, there is no hurry: the leader must act first.
-        Reason::UpToDate => leaf.map(|leaf| since(wall, due(leaf))).filter(|rest| !rest.is_zero()),
+        LeafReason::SecretMissing | LeafReason::NoCa => Some(Duration::from_secs(1)),
+        LeafReason::CaUnconfirmed => Some(Duration::from_secs(2)),
+        LeafReason::FirstIssue
+        | LeafReason::CaChanged
+        | LeafReason::LeafInvalid
+        | LeafReason::RenewalDue => None,
+        // A leaf that is due and up to date waits for a new CA, which the leader creates: no hurry.
+        LeafReason::UpToDate => {
+            leaf.map(|leaf| since(wall, renewal_time(leaf))).filter(|delay| !delay.is_zero())
+        }
     };
-    lifetimes.rest(due)
+    lifetimes.requeue_delay(due)
 }
 
-/// Whether this replica can be called: its certificate is valid, and every target that asks our
-/// Service trusts what signed it. None, if that is not known.
+/// Whether the API server trusts this replica: its leaf is valid, and every target that uses the
+/// operator's Service has its CA in the bundle. None if unknown.
 pub(crate) fn is_trusted_by_targets(
     replica: &ReplicaState,
     targets: &[TargetState],
@@ -235,10 +238,10 @@ pub(crate) fn is_trusted_by_targets(
         return Some(false);
     };
     let trusts = |target: &TargetState| match target {
-        TargetState::Managed { mark: _, bundles } => {
-            Some(bundles.iter().all(|bundle| holds(bundle, &leaf.authority.der)))
+        TargetState::Managed { generation: _, bundles } => {
+            Some(bundles.iter().all(|bundle| bundle_contains(bundle, &leaf.ca.der)))
         }
-        // Nobody will call us on its behalf.
+        // Such a target sends no requests to the operator's Service.
         TargetState::NotOurs | TargetState::NotFound => Some(true),
         TargetState::Unknown(_) => None,
     };

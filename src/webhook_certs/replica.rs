@@ -1,7 +1,7 @@
-//! The corridor of every replica: sees to it that there is a Secret, and signs its own certificate.
-//! Comes in: the outlook, the times, the wish to stop. Goes out: the certificate of the next
-//! handshake, and a gate that opens when every API server can call us. May touch: `clients`,
-//! `telemetry`. It decides nothing; `renew` does. No key that it makes leaves this process.
+//! The task of every replica: creates the Secret if it is missing, and issues the serving
+//! certificate of this replica. Opens the readiness gate once the API server trusts it. Every
+//! choice is made by `leaf`.
+//! Guarantees: no leaf key leaves this process.
 
 mod report;
 
@@ -10,9 +10,11 @@ use std::time::Duration;
 use futures::StreamExt;
 use tokio::time;
 
-use super::ca_set;
+use super::ca_set::CaSet;
 use super::issue;
-use super::leaf::{self, LeafPlan, ReplicaState, Step, Times, is_trusted_by_targets, renew};
+use super::leaf::{
+    self, LeafPlan, LeafStep, ReplicaState, Times, is_trusted_by_targets, plan_leaf,
+};
 use super::lifetimes::Lifetimes;
 use super::observe::CertClients;
 use super::secret;
@@ -22,84 +24,85 @@ use crate::clients::error::ErrorClass;
 use crate::clients::serving_cert::CertResolver;
 use crate::telemetry::{Gate, Gates, Metrics};
 
-/// The pause between two looks at the targets, until they trust us.
+/// How often the targets are read until they trust this replica.
 const GATE_INTERVAL: Duration = Duration::from_secs(2);
-/// The pause after a write, and after one that another replica was faster with.
+/// The delay after a create, and after a conflict with another replica.
 const RETRY_DELAY: Duration = Duration::from_millis(250);
 
-/// One replica's certificate.
+/// The serving certificate of one replica.
 pub(crate) struct ServingCertificate {
     pub(crate) clients: CertClients,
     pub(crate) lifetimes: Lifetimes,
     pub(crate) clock: Clock,
-    pub(crate) identity: CertResolver,
+    pub(crate) resolver: CertResolver,
     pub(crate) gates: Gates,
     pub(crate) metrics: Metrics,
 }
 
-/// What changes from pass to pass.
+/// State that changes from one reconciliation to the next.
 #[derive(Default)]
-struct Run {
-    replica: ReplicaState,
-    /// Whether the gate was opened. It stays open, and then the targets are the leader's business.
-    opened: bool,
-    log_state: report::LogState,
+struct ReplicaRun {
+    state: ReplicaState,
+    /// Whether the gate was opened. It stays open: from then on the leader repairs the targets.
+    gate_open: bool,
+    log: report::ReplicaLog,
 }
 
 impl ServingCertificate {
-    /// Keeps the certificate good until `stop` is done.
+    /// Keeps the serving certificate up to date until `stop` is done.
     pub(crate) async fn run(self, stop: impl Future<Output = ()>) {
         let mut stop = std::pin::pin!(stop);
-        let mut changes = self.clients.authorities.changes();
-        let mut run = Run::default();
+        let mut changes = self.clients.ca_secret.changes();
+        let mut run = ReplicaRun::default();
         loop {
-            let rest = tokio::select! {
+            let delay = tokio::select! {
                 () = &mut stop => break,
-                rest = self.reconcile(&mut run) => rest,
+                delay = self.reconcile(&mut run) => delay,
             };
             tokio::select! {
                 () = &mut stop => break,
-                () = time::sleep(rest) => {}
-                Some(change) = changes.next() => self.report_watched(&mut run, change),
+                () = time::sleep(delay) => {}
+                Some(change) = changes.next() => self.report_watch_event(&mut run, change),
             }
         }
     }
 
-    /// Looks, decides, does, tells; answers how long to rest.
-    async fn reconcile(&self, run: &mut Run) -> Duration {
-        let asked = self.times();
-        let observed = self.clients.ca_set(self.lifetimes.call()).await;
-        self.report_looked(run, &observed);
-        run.replica = std::mem::take(&mut run.replica).look(&observed.secret_state, asked);
+    /// Observes, decides, acts and reports; returns the requeue delay.
+    async fn reconcile(&self, run: &mut ReplicaRun) -> Duration {
+        let sent = self.times();
+        let observed = self.clients.read_ca_set(self.lifetimes.call_timeout()).await;
+        self.report_observation(run, &observed);
+        run.state = std::mem::take(&mut run.state).observe(&observed.secret_state, sent);
         let times = self.times();
-        let plan = renew(&self.lifetimes, &run.replica, &observed.secret_state, times);
-        run.log_state.plan(plan, run.replica.leaf.is_some());
+        let plan = plan_leaf(&self.lifetimes, &run.state, &observed.secret_state, times);
+        run.log.plan(plan, run.state.leaf.is_some());
         let wrote = match plan.step {
-            Step::Rest => false,
-            Step::Create => self.create(run, times).await,
-            Step::Sign => {
-                self.sign(run, plan, times);
+            LeafStep::Wait => false,
+            LeafStep::CreateSecret => self.create_secret(run, times).await,
+            LeafStep::Issue => {
+                self.issue(run, plan, times);
                 false
             }
         };
         self.report_expiry(run);
-        let rest = leaf::rest(&self.lifetimes, &run.replica, plan, times.wall);
-        let rest = if wrote { RETRY_DELAY } else { rest };
-        if self.open(run, &observed.secret_state).await { rest } else { rest.min(GATE_INTERVAL) }
+        let delay = leaf::requeue_delay(&self.lifetimes, &run.state, plan, times.wall);
+        let delay = if wrote { RETRY_DELAY } else { delay };
+        let gate_open = self.open_gate(run, &observed.secret_state).await;
+        if gate_open { delay } else { delay.min(GATE_INTERVAL) }
     }
 
-    /// Makes the Secret; says whether it is there now.
-    async fn create(&self, run: &mut Run, times: Times) -> bool {
-        let made = match issue::authority(&self.lifetimes, times.wall) {
-            Ok(made) => made,
+    /// Creates the Secret; returns whether it exists now.
+    async fn create_secret(&self, run: &mut ReplicaRun, times: Times) -> bool {
+        let ca = match issue::new_ca(&self.lifetimes, times.wall) {
+            Ok(ca) => ca,
             Err(error) => {
-                run.log_state.unmade(&error);
+                run.log.issue_failed(&error);
                 return false;
             }
         };
-        let ca_set = ca_set::CaSet::new(made, &run.replica.remembered());
-        let secret = secret::created(self.clients.namespace(), &ca_set);
-        match self.clients.authorities.create(&secret, self.lifetimes.call()).await {
+        let ca_set = CaSet::new(ca, &run.state.known_certificates());
+        let secret = secret::new_secret(self.clients.namespace(), &ca_set);
+        match self.clients.ca_secret.create(&secret, self.lifetimes.call_timeout()).await {
             Ok(_) => {
                 self.report_created(run);
                 true
@@ -107,48 +110,49 @@ impl ServingCertificate {
             // Another replica was faster.
             Err(error) if error.class() == ErrorClass::Conflict => true,
             Err(error) => {
-                self.report_uncreated(run, &error);
+                self.report_create_failed(run, &error);
                 false
             }
         }
     }
 
-    fn sign(&self, run: &mut Run, plan: LeafPlan, times: Times) {
-        let signer = run.replica.signer(&self.lifetimes, times).cloned();
-        // There is one, or signing would not have been decided.
-        let Ok(signer) = signer else { return };
-        match issue::leaf(&self.lifetimes, &signer, self.clients.namespace(), times.wall) {
-            Ok((leaf, shown)) => {
-                self.identity.put(shown);
-                run.log_state.signed(plan, &leaf);
-                run.replica.leaf = Some(leaf);
+    fn issue(&self, run: &mut ReplicaRun, plan: LeafPlan, times: Times) {
+        let ca = run.state.signing_ca(&self.lifetimes, times).cloned();
+        // There is one, or the step would not have been chosen.
+        let Ok(ca) = ca else { return };
+        match issue::new_leaf(&self.lifetimes, &ca, self.clients.namespace(), times.wall) {
+            Ok((leaf, certified_key)) => {
+                self.resolver.put(certified_key);
+                run.log.issued(plan, &leaf);
+                run.state.leaf = Some(leaf);
             }
-            Err(error) => run.log_state.unmade(&error),
+            Err(error) => run.log.issue_failed(&error),
         }
     }
 
-    /// Opens the gate once we can be called; says whether it is open.
-    async fn open(&self, run: &mut Run, secret_state: &SecretState) -> bool {
-        if run.opened {
+    /// Opens the gate once the API server trusts the leaf; returns whether the gate is open.
+    async fn open_gate(&self, run: &mut ReplicaRun, secret_state: &SecretState) -> bool {
+        if run.gate_open {
             return true;
         }
         if *secret_state == SecretState::Unknown(ReadFailure::Forbidden) {
             self.gates.forbidden(Gate::Certificate);
         }
-        if run.replica.leaf.is_none() {
+        if run.state.leaf.is_none() {
             return false;
         }
-        let observed = self.clients.targets_state(self.lifetimes.call()).await;
+        let observed = self.clients.read_targets(self.lifetimes.call_timeout()).await;
         self.report_targets(run, &observed);
-        let targets_state: Vec<TargetState> = observed.into_iter().map(|it| it.state).collect();
-        if is_trusted_by_targets(&run.replica, &targets_state, clock::wall()) == Some(true) {
+        let target_states: Vec<TargetState> =
+            observed.into_iter().map(|target| target.state).collect();
+        if is_trusted_by_targets(&run.state, &target_states, clock::wall()) == Some(true) {
             self.gates.open(Gate::Certificate);
-            run.opened = true;
+            run.gate_open = true;
             tracing::info!("the API server trusts the webhook certificate");
-        } else if targets_state.contains(&TargetState::Unknown(ReadFailure::Forbidden)) {
+        } else if target_states.contains(&TargetState::Unknown(ReadFailure::Forbidden)) {
             self.gates.forbidden(Gate::Certificate);
         }
-        run.opened
+        run.gate_open
     }
 
     fn times(&self) -> Times {

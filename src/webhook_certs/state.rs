@@ -1,7 +1,5 @@
-//! What one pass over the ring and its targets knows. Data and questions only.
-//! Comes in: what the API server said, or that it did not. Goes out: `ObservedState`, and a `LeaderState` that is
-//! carried from pass to pass. May touch: `api`. Pure. What could not be read is unknown, and unknown
-//! is neither absent nor as it was.
+//! The observed state of the CA set and its targets, and what the leader keeps between
+//! reconciliations. Pure. A failed read is unknown: neither absent nor unchanged.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::time::Duration;
@@ -13,112 +11,114 @@ use super::lifetimes::Lifetimes;
 use crate::api::monotonic::MonotonicTime;
 use crate::pki::ca::Certificate;
 
-/// Everything that a decision about the ring needs.
+/// Everything that a decision about the CA set depends on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ObservedState<'a> {
-    /// How long things live.
+    /// The configured lifetimes.
     pub(crate) lifetimes: &'a Lifetimes,
-    /// The wall clock: what certificates are judged by. It jumps.
+    /// The wall clock, for the validity of certificates. It may jump.
     pub(crate) wall: Timestamp,
-    /// The monotonic clock: what waiting is counted by.
+    /// The monotonic clock, for waiting times.
     pub(crate) now: MonotonicTime,
     /// The Secret.
     pub(crate) secret_state: &'a SecretState,
     /// The targets, always in the same order.
     pub(crate) targets: &'a [TargetState],
-    /// What this leader knows, this pass included; see [`LeaderState::look`].
-    pub(crate) memory: &'a LeaderState,
+    /// What this leader knows, this observation included; see [`LeaderState::observe`].
+    pub(crate) leader_state: &'a LeaderState,
 }
 
-/// The Secret as it was read, or that it was not.
+/// The Secret as read, or why it is unknown.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum SecretState {
     /// The Secret exists.
     Found {
-        /// What it says.
+        /// The CA set in it.
         ca_set: Box<CaSet>,
-        /// What of it is broken.
+        /// Its invalid entries.
         invalid: Vec<InvalidEntry>,
     },
-    /// The API server said that there is none.
+    /// The Secret does not exist.
     NotFound,
-    /// The API server did not say.
+    /// The read failed. This is not absence.
     Unknown(ReadFailure),
 }
 
-/// One object that holds a bundle.
+/// One object with a CA bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TargetState {
-    /// It asks our Service, once or more often.
+    /// At least one of its webhooks uses the operator's Service.
     Managed {
-        /// Its uid and its generation: if it is the same, nobody has changed it in between.
-        mark: String,
-        /// The bundle of each of its webhooks.
+        /// uid and generation: while both stay the same, the object has not changed.
+        generation: String,
+        /// The bundle of each webhook that uses the operator's Service.
         bundles: Vec<Vec<u8>>,
     },
-    /// It is there, and does not ask our Service: it is not ours to touch.
+    /// The object exists, but no webhook uses the operator's Service: it is never written.
     NotOurs,
-    /// The API server said that there is none.
+    /// The object does not exist.
     NotFound,
-    /// The API server did not say.
+    /// The read failed. This is not absence.
     Unknown(ReadFailure),
 }
 
-/// Why something could not be read. It makes no difference to what is safe, only to who can help.
+/// Why an object could not be read. The decision is the same; the hint to the admin differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadFailure {
-    /// The API server understood and said no.
+    /// The API server rejected the read.
     Forbidden,
-    /// No answer came, or one that said nothing.
+    /// No usable response.
     NoResponse,
 }
 
 impl TargetState {
-    /// Whether it holds this bundle and nothing else, as far as it asks us at all; none, if that
-    /// is not known.
-    pub(crate) fn has(&self, bundle: &[u8]) -> Option<bool> {
+    /// Whether every webhook that uses the operator's Service has exactly this bundle; none if
+    /// unknown.
+    pub(crate) fn has_bundle(&self, bundle: &[u8]) -> Option<bool> {
         match self {
-            Self::Managed { mark: _, bundles } => Some(bundles.iter().all(|it| it == bundle)),
+            Self::Managed { generation: _, bundles } => {
+                Some(bundles.iter().all(|found| found == bundle))
+            }
             Self::NotOurs | Self::NotFound => Some(true),
             Self::Unknown(_) => None,
         }
     }
 }
 
-/// What a leader carries from one pass to the next. A term begins without any.
+/// What a leader keeps from one reconciliation to the next. A term starts with the default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LeaderState {
-    /// The bundle that every target holds, and since when.
-    pub(crate) trusted: Option<Trusted>,
-    /// The bundle that was last put into each target, and when.
-    pub(crate) injected: Vec<Injected>,
-    /// The rule that last wrote the Secret, and when.
-    pub(crate) written: Option<(&'static str, MonotonicTime)>,
-    /// What signs, by its bytes, and since when this leader has seen it do so.
+    /// The bundle that every target has, and since when.
+    pub(crate) propagation: Option<Propagation>,
+    /// The bundle last injected into each target, and when.
+    pub(crate) injections: Vec<InjectionRecord>,
+    /// The reason of the last write to the Secret, and when.
+    pub(crate) last_write: Option<(&'static str, MonotonicTime)>,
+    /// DER of the current CA, and since when this leader has observed it as current.
     pub(crate) signing: Option<(Vec<u8>, MonotonicTime)>,
-    /// The certificates of the last ring that was whole.
+    /// The certificates of the last CA set without invalid entries.
     pub(crate) known: Vec<Certificate>,
 }
 
-/// A bundle that all targets were seen to hold in every pass since a moment.
+/// A bundle that all targets have had in every observation since an instant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Trusted {
+pub(crate) struct Propagation {
     bundle: Vec<u8>,
-    marks: Vec<String>,
+    generations: Vec<String>,
     since: MonotonicTime,
 }
 
-/// A bundle that was put into a target.
+/// A bundle that was injected into a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Injected {
+pub(crate) struct InjectionRecord {
     pub(crate) target: usize,
     pub(crate) bundle: Vec<u8>,
     pub(crate) at: MonotonicTime,
 }
 
 impl LeaderState {
-    /// What is remembered after a look whose answers were there at `now`.
-    pub(crate) fn look(
+    /// The leader state after an observation that was complete at `now`.
+    pub(crate) fn observe(
         mut self,
         secret_state: &SecretState,
         targets: &[TargetState],
@@ -127,7 +127,7 @@ impl LeaderState {
         let SecretState::Found { ca_set, invalid } = secret_state else {
             return self;
         };
-        let current = ca_set.current.as_ref().map(|it| it.certificate.der.clone());
+        let current = ca_set.current.as_ref().map(|ca| ca.certificate.der.clone());
         if current.is_some() && invalid.is_empty() {
             self.known = ca_set.certificates().into_iter().cloned().collect();
         }
@@ -135,56 +135,63 @@ impl LeaderState {
             (Some((der, since)), Some(current)) if der == current => Some((der, since)),
             (_, current) => current.map(|der| (der, now)),
         };
-        self.trusted = update_trusted(self.trusted, ca_set.bundle(), targets, now);
+        self.propagation = update_propagation(self.propagation, ca_set.bundle(), targets, now);
         self
     }
 
-    /// What is remembered after a bundle was put into a target, or may have been.
-    pub(crate) fn injected(mut self, target: usize, bundle: Vec<u8>, at: MonotonicTime) -> Self {
-        self.injected.retain(|it| it.target != target);
-        self.injected.push(Injected { target, bundle, at });
+    /// The leader state after a bundle was injected into a target, or may have been.
+    pub(crate) fn with_injection(
+        mut self,
+        target: usize,
+        bundle: Vec<u8>,
+        at: MonotonicTime,
+    ) -> Self {
+        self.injections.retain(|record| record.target != target);
+        self.injections.push(InjectionRecord { target, bundle, at });
         self
     }
 
-    /// How long this leader has seen the same authority sign.
-    pub(crate) fn signed_for(&self, now: MonotonicTime) -> Duration {
+    /// How long this leader has observed the same current CA.
+    pub(crate) fn current_for(&self, now: MonotonicTime) -> Duration {
         self.signing.as_ref().map_or(Duration::ZERO, |(_, since)| now.since(*since))
     }
 
-    /// How long all targets have held this bundle before our eyes.
+    /// How long all targets have had this bundle in every observation.
     pub(crate) fn propagated_for(&self, bundle: &[u8], now: MonotonicTime) -> Option<Duration> {
-        let trusted = self.trusted.as_ref().filter(|it| it.bundle == bundle)?;
-        Some(now.since(trusted.since))
+        let propagation = self.propagation.as_ref().filter(|found| found.bundle == bundle)?;
+        Some(now.since(propagation.since))
     }
 }
 
-/// Goes on counting if every target is as it was at the last look, mark for mark, and begins anew
-/// otherwise. A look that was not answered says nothing: if the marks are the same at the next one,
-/// nothing was changed in between.
-fn update_trusted(
-    before: Option<Trusted>,
+/// Keeps counting while every target has the generation of the last observation, and restarts
+/// otherwise. A failed read changes nothing: if the next read finds the same generations, no target
+/// changed in between.
+fn update_propagation(
+    before: Option<Propagation>,
     bundle: Vec<u8>,
     targets: &[TargetState],
     now: MonotonicTime,
-) -> Option<Trusted> {
-    let replica: Vec<Option<bool>> = targets.iter().map(|target| target.has(&bundle)).collect();
-    let before = before.filter(|it| it.bundle == bundle);
-    if replica.contains(&Some(false)) {
+) -> Option<Propagation> {
+    let has_bundle: Vec<Option<bool>> =
+        targets.iter().map(|target| target.has_bundle(&bundle)).collect();
+    let before = before.filter(|propagation| propagation.bundle == bundle);
+    if has_bundle.contains(&Some(false)) {
         return None;
     }
-    if replica.contains(&None) {
+    if has_bundle.contains(&None) {
         return before;
     }
-    let marks: Vec<String> = targets.iter().map(mark).collect();
-    let since = before.filter(|it| it.marks == marks).map_or(now, |it| it.since);
-    Some(Trusted { bundle, marks, since })
+    let generations: Vec<String> = targets.iter().map(generation).collect();
+    let unchanged = before.filter(|propagation| propagation.generations == generations);
+    let since = unchanged.map_or(now, |propagation| propagation.since);
+    Some(Propagation { bundle, generations, since })
 }
 
-fn mark(target: &TargetState) -> String {
+fn generation(target: &TargetState) -> String {
     match target {
-        TargetState::Managed { mark, bundles: _ } => mark.clone(),
-        TargetState::NotOurs => "elsewhere".to_owned(),
-        TargetState::NotFound => "absent".to_owned(),
+        TargetState::Managed { generation, bundles: _ } => generation.clone(),
+        TargetState::NotOurs => "not ours".to_owned(),
+        TargetState::NotFound => "not found".to_owned(),
         TargetState::Unknown(_) => "unknown".to_owned(),
     }
 }

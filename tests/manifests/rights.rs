@@ -225,7 +225,7 @@ fn the_account_gets_the_roles_and_nobody_else_does() {
 #[test]
 fn the_table_of_rights_is_that_of_the_roles() {
     let page = fs::read_to_string(root().join("docs/install.md")).unwrap();
-    let told: BTreeSet<Vec<Vec<String>>> = rows_below(&page, "## Rights")
+    let told: BTreeSet<Vec<Vec<String>>> = rows_below(&page, "## Permissions")
         .iter()
         .map(|row| row.iter().take(4).map(|cell| code(cell)).collect())
         .collect();
@@ -243,5 +243,5 @@ fn the_table_of_rights_is_that_of_the_roles() {
             texts(&rule["resourceNames"]),
         ]);
     }
-    assert_eq!(told, expected, "docs/install.md, ## Rights");
+    assert_eq!(told, expected, "docs/install.md, ## Permissions");
 }

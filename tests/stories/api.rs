@@ -289,7 +289,9 @@ async fn every_sample_is_taken_by_a_real_apiserver() -> Result<()> {
     alone("api-samples", async |story| {
         let mut alone: BTreeMap<(String, String), Alone> = BTreeMap::new();
         let mut samples = 0_usize;
-        for file in std::fs::read_dir("deploy/samples")? {
+        let folders = std::fs::read_dir("deploy/samples")?;
+        let files = folders.filter_map(|folder| std::fs::read_dir(folder.ok()?.path()).ok());
+        for file in files.flatten() {
             let path = file?.path();
             if path.extension().is_none_or(|it| it != "yaml") {
                 continue;

@@ -87,7 +87,7 @@ async fn done(story: &Story) -> Result<()> {
             named_are_there(story, &named).await.map_err(words)?;
             let all = named.values().all(|it| it == &["v1"]);
             let record = record(story).await.map_err(words)?;
-            let closed = [CLUSTERS, APPS].iter().all(|it| record[it]["phase"] == "Done");
+            let closed = [CLUSTERS, APPS].iter().all(|it| record[it]["phase"] == "Complete");
             if all && closed { Ok(()) } else { Err(format!("{named:?} {record}")) }
         })
         .await

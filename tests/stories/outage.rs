@@ -17,7 +17,7 @@ use super::wire::created;
 const DEFINITION: &str = "etcdclusters.etcd.appdelivery.cncf.io";
 /// Nothing of it is ever written by itself, which would store it anew.
 const APPS: &str = "exampleapps.example-app.appdelivery.cncf.io";
-const SAMPLE: &str = "deploy/samples/exampleapp-v1alpha1.yaml";
+const SAMPLE: &str = "deploy/samples/not-yet/exampleapp-v1alpha1.yaml";
 const NAME: &str = "appdelivery-example-app";
 const DRAINS: Duration = Duration::from_mins(2);
 /// The namespace controller tries several times within these.

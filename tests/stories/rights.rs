@@ -19,7 +19,8 @@ use super::installed::{ACCOUNT, NAMESPACE, installed_from, manifest, rolled_out,
 const SOON: Duration = Duration::from_mins(2);
 const STRICT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/overlays/strict");
 const NAMESPACED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/overlays/namespaced");
-const PLAIN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/samples/etcdcluster-v1.yaml");
+const PLAIN: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/samples/quickstart/etcdcluster.yaml");
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_right_is_used_and_every_one_that_is_used_is_granted() -> Result<()> {

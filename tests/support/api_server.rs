@@ -186,6 +186,11 @@ fn answer(state: &mut State, method: &str, path: &str, body: &Value) -> (u16, Va
         }
         ("POST", LEASES, Some(_)) => failure(409, "AlreadyExists"),
         ("PUT", LEASE, _) => failure(409, "Conflict"),
+        ("GET", LEASE, None) => {
+            let (code, mut status) = failure(404, "NotFound");
+            status["details"] = json!({ "name": "quorate" });
+            (code, status)
+        }
         _ => failure(404, "NotFound"),
     }
 }

@@ -14,14 +14,14 @@ fn configuration(value: Value) -> TargetWebhooks {
 }
 
 #[test]
-fn our_own_definitions_are_read_with_the_service_that_they_ask() {
-    let ours = crd::all().into_iter().filter(|it| it.spec.conversion.is_some());
+fn crds_of_this_release_are_parsed_with_their_conversion_service() {
+    let crds = crd::all().into_iter().filter(|crd| crd.spec.conversion.is_some());
     let mut count = 0;
-    for mut ours in ours {
-        ours.metadata.uid = Some("uid".to_owned());
-        ours.metadata.resource_version = Some("5".to_owned());
-        ours.metadata.generation = Some(3);
-        let found = definition(serde_json::to_value(&ours).unwrap());
+    for mut crd in crds {
+        crd.metadata.uid = Some("uid".to_owned());
+        crd.metadata.resource_version = Some("5".to_owned());
+        crd.metadata.generation = Some(3);
+        let found = definition(serde_json::to_value(&crd).unwrap());
         let service = Some((names::NAMESPACE.to_owned(), names::WEBHOOK_SERVICE.to_owned()));
         let hook = WebhookClientConfig { name: String::new(), service, bundle: Vec::new() };
         let (uid, version) = ("uid".to_owned(), "5".to_owned());
@@ -32,7 +32,7 @@ fn our_own_definitions_are_read_with_the_service_that_they_ask() {
 }
 
 #[test]
-fn a_definition_that_does_not_convert_by_webhook_asks_nobody() {
+fn crd_without_conversion_webhook_has_no_client_config() {
     for conversion in [json!(null), json!({ "strategy": "None" }), json!({})] {
         let found = definition(json!({ "metadata": {}, "spec": { "conversion": conversion } }));
         assert_eq!(found.hooks, []);
@@ -44,7 +44,7 @@ fn a_definition_that_does_not_convert_by_webhook_asks_nobody() {
 }
 
 #[test]
-fn every_webhook_of_a_configuration_is_read_with_its_bundle() {
+fn every_webhook_of_a_configuration_is_parsed_with_its_bundle() {
     let hook = |name: &str, bundle: Option<&[u8]>| {
         json!({ "name": name, "clientConfig": {
             "service": { "namespace": "space", "name": "service", "path": "/p", "port": 443 },
@@ -52,14 +52,14 @@ fn every_webhook_of_a_configuration_is_read_with_its_bundle() {
         }})
     };
     let found = configuration(json!({ "webhooks": [hook("a", Some(BUNDLE)), hook("b", None)] }));
-    let told: Vec<(&str, &[u8])> =
-        found.hooks.iter().map(|it| (it.name.as_str(), it.bundle.as_slice())).collect();
-    assert_eq!(told, [("a", BUNDLE), ("b", b"")]);
+    let bundles: Vec<(&str, &[u8])> =
+        found.hooks.iter().map(|hook| (hook.name.as_str(), hook.bundle.as_slice())).collect();
+    assert_eq!(bundles, [("a", BUNDLE), ("b", b"")]);
     assert_eq!(configuration(json!({ "webhooks": null })).hooks, []);
 }
 
 #[test]
-fn nothing_but_the_bundle_is_written_and_only_to_the_object_that_was_read() {
+fn only_the_bundle_is_written_and_only_to_the_object_that_was_read() {
     let found = TargetWebhooks {
         uid: "uid".to_owned(),
         version: "5".to_owned(),

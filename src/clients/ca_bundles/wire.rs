@@ -1,5 +1,5 @@
-//! The few fields of a CRD and of a webhook configuration that a CA bundle needs: a CRD has a hundred
-//! kilobytes, nearly all of it schemas. Missing fields are empty.
+//! The few fields of a CRD and of a webhook configuration that a CA bundle needs: a CRD has a
+//! hundred kilobytes, nearly all of it schemas. Missing fields are empty.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -65,8 +65,8 @@ pub(super) struct Configuration {
 
 impl Definition {
     pub(super) fn into_target(self) -> TargetWebhooks {
-        let by_webhook = self.spec.conversion.filter(|it| it.strategy == "Webhook");
-        let webhook = by_webhook.map(|it| it.webhook.unwrap_or_default());
+        let by_webhook = self.spec.conversion.filter(|conversion| conversion.strategy == "Webhook");
+        let webhook = by_webhook.map(|conversion| conversion.webhook.unwrap_or_default());
         target_webhooks(self.metadata, webhook)
     }
 }
@@ -96,7 +96,7 @@ fn client_config(webhook: Webhook) -> WebhookClientConfig {
     WebhookClientConfig {
         name,
         service: service.map(|Service { namespace, name }| (namespace, name)),
-        // The API server writes nothing else than Base64.
+        // The API server always sends Base64.
         bundle: STANDARD.decode(ca_bundle.unwrap_or_default()).unwrap_or_default(),
     }
 }

@@ -9,7 +9,7 @@ use tonic::Code;
 
 use super::{EtcdError, MemberClient};
 
-/// A password. It is never shown.
+/// A password. Never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Password(pub(crate) String);
 
@@ -19,28 +19,29 @@ impl fmt::Debug for Password {
     }
 }
 
-/// What somebody is response who gives a name and a password.
+/// The response to a name and password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AuthCheck {
-    /// They are known.
+    /// The user exists and the password is correct.
     Accepted,
-    /// They are not.
+    /// The user does not exist, or the password is wrong.
     Rejected,
-    /// Nobody is asked.
+    /// Authentication is not enabled.
     Disabled,
 }
 
-/// What is there already is as good as made, and what is not there is nothing.
-fn ignore_failed_precondition<T>(done: Result<T, EtcdError>) -> Result<Option<T>, EtcdError> {
-    match done {
-        Ok(it) => Ok(Some(it)),
+/// None for `FailedPrecondition`: the object to create exists, or the object to read does not.
+fn ignore_failed_precondition<T>(response: Result<T, EtcdError>) -> Result<Option<T>, EtcdError> {
+    match response {
+        Ok(response) => Ok(Some(response)),
         Err(error) if error.code() == Some(Code::FailedPrecondition) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
 impl MemberClient {
-    /// Whether etcd asks for users, and takes this one. It needs a quorum, and writes nothing unless the user is known.
+    /// Whether authentication is enabled and accepts this user. Needs a quorum, and writes nothing
+    /// unless the user is accepted.
     pub(crate) async fn authenticate(
         &self,
         user: &str,
@@ -48,7 +49,7 @@ impl MemberClient {
     ) -> Result<AuthCheck, EtcdError> {
         let mut client = self.client.auth_client();
         let call = client.authenticate(user.to_owned(), password.0.clone());
-        match self.within("ask whether users are asked for", call).await {
+        match self.within("authenticate", call).await {
             Ok(_) => Ok(AuthCheck::Accepted),
             Err(error) => match error.code() {
                 Some(Code::FailedPrecondition) => Ok(AuthCheck::Disabled),
@@ -58,21 +59,21 @@ impl MemberClient {
         }
     }
 
-    /// The roles of a user; nothing if there is no such user.
+    /// The roles of a user; none if the user does not exist.
     pub(crate) async fn user_roles(&self, user: &str) -> Result<Option<Vec<String>>, EtcdError> {
         let mut client = self.client.auth_client();
         let response = self.within("read a user", client.user_get(user)).await;
-        Ok(ignore_failed_precondition(response)?.map(|it| it.roles().to_vec()))
+        Ok(ignore_failed_precondition(response)?.map(|user| user.roles().to_vec()))
     }
 
-    /// Whether a role may do anything; nothing if there is no such role.
+    /// Whether a role has any permission; none if the role does not exist.
     pub(crate) async fn has_full_access(&self, role: &str) -> Result<Option<bool>, EtcdError> {
         let mut client = self.client.auth_client();
         let response = self.within("read a role", client.role_get(role)).await;
-        Ok(ignore_failed_precondition(response)?.map(|it| !it.permissions().is_empty()))
+        Ok(ignore_failed_precondition(response)?.map(|role| !role.permissions().is_empty()))
     }
 
-    /// Makes a user: one with a password, or one that is known by its certificate alone.
+    /// Creates a user, with a password or for client certificates only.
     pub(crate) async fn add_user(
         &self,
         user: &str,
@@ -87,7 +88,7 @@ impl MemberClient {
         ignore_failed_precondition(self.within("add a user", call).await).map(drop)
     }
 
-    /// Gives a user another password.
+    /// Changes the password of a user.
     pub(crate) async fn set_password(
         &self,
         user: &str,
@@ -98,36 +99,36 @@ impl MemberClient {
         self.within("change a password", call).await.map(drop)
     }
 
-    /// Makes a role.
+    /// Creates a role.
     pub(crate) async fn add_role(&self, role: &str) -> Result<(), EtcdError> {
         let mut client = self.client.auth_client();
         ignore_failed_precondition(self.within("add a role", client.role_add(role)).await).map(drop)
     }
 
-    /// Lets a role read and write every key.
+    /// Grants a role read and write access to every key.
     pub(crate) async fn grant_full_access(&self, role: &str) -> Result<(), EtcdError> {
         let mut client = self.client.auth_client();
-        // From the smallest key there is, and on.
+        // From the smallest key, without an end.
         let all = Permission::read_write([0]).with_range_end([0]);
         let call = client.role_grant_permission(role, all);
         self.within("grant a permission", call).await.map(drop)
     }
 
-    /// Gives a user a role.
+    /// Grants a role to a user.
     pub(crate) async fn grant_role(&self, user: &str, role: &str) -> Result<(), EtcdError> {
         let mut client = self.client.auth_client();
         self.within("grant a role", client.user_grant_role(user, role)).await.map(drop)
     }
 
-    /// Asks for users from now on. etcd refuses if there is no root.
+    /// Enables authentication. etcd rejects the call without a root user.
     pub(crate) async fn enable_auth(&self) -> Result<(), EtcdError> {
         let mut client = self.client.auth_client();
-        self.within("ask for users", client.auth_enable()).await.map(drop)
+        self.within("enable authentication", client.auth_enable()).await.map(drop)
     }
 
-    /// Asks for no users any more.
+    /// Disables authentication.
     pub(crate) async fn disable_auth(&self) -> Result<(), EtcdError> {
         let mut client = self.client.auth_client();
-        self.within("ask for no users", client.auth_disable()).await.map(drop)
+        self.within("disable authentication", client.auth_disable()).await.map(drop)
     }
 }

@@ -11,51 +11,51 @@ use tonic::Code;
 use super::{EtcdError, MemberClient};
 use crate::api::etcd_types::DataHash;
 
-/// A member reads everything for this.
+/// The member reads its whole database for a hash.
 const HASH_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl MemberClient {
-    /// Lets the member rewrite its file. It answers nobody until it is done.
+    /// Defragments the member's database. The member is unavailable until it finishes.
     pub(crate) async fn defragment(&self) -> Result<(), EtcdError> {
         let mut client = self.client.maintenance_client();
-        match self.within("rewrite the file", client.defragment()).await {
-            // What was sent, and whose answer did not come in time, is under way.
+        match self.within("defragment", client.defragment()).await {
+            // The member continues after the timeout.
             Err(EtcdError::TimedOut { .. }) => Ok(()),
-            done => done.map(|_| ()),
+            response => response.map(|_| ()),
         }
     }
 
-    /// Lets all members forget what was before a revision. What is forgotten already is as good as done. Without an answer in time
-    /// nobody knows whether they agreed on it, so it is to be asked for again.
+    /// Compacts to a revision, in all members. Success if that is done already. After a timeout it
+    /// is unknown whether the compaction was committed, so the call must be repeated.
     pub(crate) async fn compact(&self, revision: i64) -> Result<(), EtcdError> {
         let mut client = self.client.kv_client();
-        // The answer comes when this member has let go of it; others need about as long.
+        // The response comes when this member has compacted; the others take about as long.
         let options = CompactionOptions::new().with_physical();
         let call = client.compact(revision, Some(options));
-        match self.within("give history up", call).await {
+        match self.within("compact", call).await {
             Err(error) if error.code() == Some(Code::OutOfRange) => Ok(()),
-            done => done.map(|_| ()),
+            response => response.map(|_| ()),
         }
     }
 
-    /// What the member has at a revision, as a number that is the same for the same data.
+    /// The hash of the member's data at a revision.
     pub(crate) async fn hash_kv(&self, revision: i64) -> Result<DataHash, EtcdError> {
         let mut client = self.client.maintenance_client();
         let call = client.hash_kv(revision);
-        let response = self.within_timeout(HASH_TIMEOUT, "compare the data", call).await?;
+        let response = self.within_timeout(HASH_TIMEOUT, "hash the data", call).await?;
         Ok(DataHash { hash: response.hash(), compacted: response.compact_version() })
     }
 
-    /// Ends every alarm of this kind.
-    pub(crate) async fn disarm_alarm(&self, word: &str) -> Result<(), EtcdError> {
-        for alarm in self.alarms().await?.iter().filter(|it| it.alarm_type == word) {
+    /// Disarms every alarm of this type.
+    pub(crate) async fn disarm_alarm(&self, alarm_type: &str) -> Result<(), EtcdError> {
+        for alarm in self.alarms().await?.iter().filter(|alarm| alarm.alarm_type == alarm_type) {
             let mut client = self.client.maintenance_client();
             let mut options = AlarmOptions::new();
             options.with_member(alarm.member);
-            let kind =
-                if word == super::NO_SPACE { AlarmType::Nospace } else { AlarmType::Corrupt };
+            let is_no_space = alarm_type == super::NO_SPACE;
+            let kind = if is_no_space { AlarmType::Nospace } else { AlarmType::Corrupt };
             let call = client.alarm(AlarmAction::Deactivate, kind, Some(options));
-            self.within("end an alarm", call).await?;
+            self.within("disarm an alarm", call).await?;
         }
         Ok(())
     }

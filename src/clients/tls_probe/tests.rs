@@ -45,7 +45,7 @@ impl Ca {
     }
 }
 
-/// A member that presents what one ca signed, and `trusted_cas` these.
+/// A member with a certificate of one CA that trusts these CAs.
 async fn member(presents: &Ca, trusted_cas: &[&Ca]) -> MemberEndpoint {
     let mut roots = RootCertStore::empty();
     for ca in trusted_cas {
@@ -83,7 +83,7 @@ async fn probe_member(
     presents: &LeafPair,
     trusted_cas: &[&Ca],
 ) -> Handshake {
-    let trusted_cas = trusted_cas.iter().map(|it| it.der.as_slice()).collect();
+    let trusted_cas = trusted_cas.iter().map(|ca| ca.der.as_slice()).collect();
     let LeafPair { certificate, key } = presents;
     probe(
         endpoint,
@@ -94,10 +94,10 @@ async fn probe_member(
 }
 
 #[tokio::test]
-async fn both_must_take_what_the_other_shows() {
+async fn handshake_succeeds_only_if_both_sides_trust_the_other() {
     let (old, new) = (Ca::new("old"), Ca::new("new"));
-    let accepted = |asked: &[&Ca]| Handshake::Ok {
-        accepted_issuers: asked.iter().map(|it| it.subject()).collect(),
+    let accepted = |issuers: &[&Ca]| Handshake::Ok {
+        accepted_issuers: issuers.iter().map(|ca| ca.subject()).collect(),
     };
     for (presents, trusted_cas, expected) in [
         (&old, vec![&old, &new], accepted(&[&old, &new])),
@@ -112,7 +112,7 @@ async fn both_must_take_what_the_other_shows() {
 }
 
 #[tokio::test]
-async fn who_is_called_by_another_name_is_not_trusted() {
+async fn certificate_of_another_host_is_not_trusted() {
     let ca = Ca::new("one");
     let endpoint = member(&ca, &[&ca]).await;
     let endpoint = MemberEndpoint { host: "main-b.space.svc".to_owned(), ..endpoint };
@@ -121,7 +121,7 @@ async fn who_is_called_by_another_name_is_not_trusted() {
 }
 
 #[tokio::test]
-async fn nobody_there_says_nothing_about_anybody() {
+async fn unreachable_member_is_neither_trusted_nor_untrusted() {
     let ca = Ca::new("one");
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();

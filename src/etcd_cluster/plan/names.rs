@@ -114,7 +114,7 @@ steps! {
     DisableAuth => "AuthDisabled",
     Compact => "Compacted",
     Defragment => "Defragmented",
-    FinishDefragmentation => "DefragmentationFinished",
+    FinishDefragmentation => "DefragmentationCompleted",
     DisarmAlarm => "AlarmDisarmed",
     DeletePod => "PodDeleted",
     DeleteMember => "MemberDeleted",

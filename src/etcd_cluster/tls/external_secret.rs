@@ -129,16 +129,18 @@ impl ExternalCertificate {
         }
         let calls = |it: &CertifiedKey, key| {
             let untaken = |why| CertificateProblem::ClientVerify { secret: name.clone(), key, why };
-            it.calls(&ca, now).map_err(untaken)
+            it.verify_as_client(&ca, now).map_err(untaken)
         };
         // etcd shows it to itself, too, as a client.
         calls(&pair, SHOWN.certificate)?;
         for host in &needs.hosts {
-            pair.serves(&ca, host, now).map_err(|why| CertificateProblem::ServerVerify {
-                secret: name.clone(),
-                host: host.clone(),
-                advice: advice(why, needs.wildcard.as_deref()),
-                why,
+            pair.verify_as_server(&ca, host, now).map_err(|why| {
+                CertificateProblem::ServerVerify {
+                    secret: name.clone(),
+                    host: host.clone(),
+                    advice: advice(why, needs.wildcard.as_deref()),
+                    why,
+                }
             })?;
         }
         let handed_on = HANDED_ON.is_there(secret).then(|| HANDED_ON.signed(secret));
@@ -158,14 +160,14 @@ impl ExternalCertificate {
 
 fn advice(why: VerifyError, wildcard: Option<&str>) -> String {
     match (why, wildcard) {
-        (VerifyError::OtherHost, Some(wildcard)) => format!("; it must name {wildcard}"),
-        (VerifyError::OtherPurpose, _) => "; it needs `server auth` and `client auth`".to_owned(),
+        (VerifyError::HostMismatch, Some(wildcard)) => format!("; it must name {wildcard}"),
+        (VerifyError::WrongUsage, _) => "; it needs `server auth` and `client auth`".to_owned(),
         (
-            VerifyError::OtherHost
+            VerifyError::HostMismatch
             | VerifyError::Expired
-            | VerifyError::NotYet
-            | VerifyError::OtherAuthority
-            | VerifyError::Odd,
+            | VerifyError::NotYetValid
+            | VerifyError::UnknownIssuer
+            | VerifyError::Malformed,
             _,
         ) => String::new(),
     }

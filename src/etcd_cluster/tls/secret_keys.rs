@@ -66,9 +66,9 @@ impl KeyPairKeys {
     /// The authority that is there under this pair of keys.
     pub(crate) fn authority(self, secret: &Secret) -> Result<CertificateAuthority, InvalidSecret> {
         let (certificate, key) = self.bytes(secret)?;
-        CertificateAuthority::read(certificate, key).map_err(|why| {
+        CertificateAuthority::from_pem(certificate, key).map_err(|why| {
             // The certificate is at fault if it cannot be read even by itself.
-            let alone = Certificate::one(certificate).is_ok();
+            let alone = Certificate::parse_ca_pem(certificate).is_ok();
             broken(secret, if alone { self.key } else { self.certificate }, why)
         })
     }
@@ -76,8 +76,8 @@ impl KeyPairKeys {
     /// The certificate with its key that is there under this pair of keys.
     pub(crate) fn signed(self, secret: &Secret) -> Result<CertifiedKey, InvalidSecret> {
         let (certificate, key) = self.bytes(secret)?;
-        CertifiedKey::read(certificate, key).map_err(|why| {
-            let of_key = matches!(why, ParseError::NotAKey | ParseError::KeyOfAnother);
+        CertifiedKey::from_pem(certificate, key).map_err(|why| {
+            let of_key = matches!(why, ParseError::NotAKey | ParseError::KeyMismatch);
             broken(secret, if of_key { self.key } else { self.certificate }, why)
         })
     }
@@ -99,7 +99,7 @@ impl KeyPairKeys {
 
 /// The certificate of an authority that is there under a key.
 pub(crate) fn one(secret: &Secret, key: &'static str) -> Result<Certificate, InvalidSecret> {
-    Certificate::one(bytes(secret, key)?).map_err(|why| broken(secret, key, why))
+    Certificate::parse_ca_pem(bytes(secret, key)?).map_err(|why| broken(secret, key, why))
 }
 
 /// The certificates of authorities that are there under a key, in the order in which they are there.
@@ -107,7 +107,7 @@ pub(crate) fn trusted(
     secret: &Secret,
     key: &'static str,
 ) -> Result<Vec<Certificate>, InvalidSecret> {
-    let found = Certificate::list(bytes(secret, key)?);
+    let found = Certificate::parse_ca_bundle(bytes(secret, key)?);
     if found.is_empty() { Err(broken(secret, key, ParseError::NotPem)) } else { Ok(found) }
 }
 

@@ -285,7 +285,7 @@ impl PlanCtx<'_> {
         let ca = footing.told.list(self.ring, Side::Client);
         let proven = footing.proven.list(self.ring, Side::Client);
         let offered = self.offers.client.application.as_ref();
-        let offered = offered.filter(|it| it.calls(&proven, self.now).is_ok());
+        let offered = offered.filter(|it| it.verify_as_client(&proven, self.now).is_ok());
         let (held, broken) = match found {
             Reading::Unknown => return SecretDecision::Unknown,
             Reading::Known(None) => (None, None),
@@ -325,18 +325,18 @@ impl PlanCtx<'_> {
     fn goes_on_with(&self, pair: &CertifiedKey) -> bool {
         let (footing, offer) = (&self.footings.client, &self.offers.client);
         let comes_home = offer.pairs == Leaves::Managed && footing.proven.ours;
-        let is_ours = pair.certificate.is_taken_by(self.authority(Side::Client), self.now);
+        let is_ours = pair.certificate.is_signed_by(self.authority(Side::Client), self.now);
         let rests = offer.wish.as_ref().is_some_and(|it| footing.rests_on(it));
         let is_waited_for = !rests || offer.application.is_some();
         let proven = footing.proven.list(self.ring, Side::Client);
         let is_theirs = !comes_home && !is_ours && is_waited_for;
-        is_theirs && pair.calls(&proven, self.now).is_ok()
+        is_theirs && pair.verify_as_client(&proven, self.now).is_ok()
     }
 
     /// What is wrong with it, if another would be better.
     fn fault(&self, shown: &LeafCheck<'_>) -> Option<WriteReason> {
         let LeafCheck { certificate, authority, hosts } = shown;
-        if !certificate.is_taken_by(authority, self.now) {
+        if !certificate.is_signed_by(authority, self.now) {
             return Some(WriteReason::Untrusted);
         }
         if certificate.hosts() != hosts.iter().cloned().collect::<BTreeSet<_>>() {

@@ -48,7 +48,7 @@ impl LeafSelector<'_> {
             }
             Leaves::Unchanged => None,
         };
-        let is_ours = |it: &&CertifiedKey| it.certificate.is_taken_by(self.authority, self.now);
+        let is_ours = |it: &&CertifiedKey| it.certificate.is_signed_by(self.authority, self.now);
         let kept = || {
             let kept = held.filter(|it| !(ours.is_some() && is_ours(it)));
             kept.filter(|it| self.is_taken(name, it)).and_then(show)
@@ -64,6 +64,7 @@ impl LeafSelector<'_> {
     fn is_taken(&self, name: &MemberName, pair: &CertifiedKey) -> bool {
         let proven = self.footing.proven.list(self.ring, self.side);
         let host = names::member_host(&name.0, self.blueprint.namespace);
-        pair.serves(&proven, &host, self.now).is_ok() && pair.calls(&proven, self.now).is_ok()
+        pair.verify_as_server(&proven, &host, self.now).is_ok()
+            && pair.verify_as_client(&proven, self.now).is_ok()
     }
 }

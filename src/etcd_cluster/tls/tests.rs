@@ -126,7 +126,7 @@ fn a_member_shows_others_its_own_host_and_no_other() {
     let ring = ring();
     let peer = leaves(&ring).peer.certificate;
     assert!(serves(&peer, &ring.now.peer, "main-a.space.svc"));
-    assert!(peer.is_taken_by(&ring.now.peer.certificate, at(1)), "it calls, too");
+    assert!(peer.is_signed_by(&ring.now.peer.certificate, at(1)), "it calls, too");
     assert_eq!(peer.hosts(), ["main-a.space.svc".to_owned()].into());
 }
 
@@ -137,11 +137,11 @@ fn nobody_who_may_be_a_client_can_be_a_member() {
     let client = signing.application(&blueprint(&spec())).unwrap().certificate;
     let operator = signing.operator().unwrap().certificate;
     for shown in [client, operator, leaves(&ring).server.certificate] {
-        assert!(shown.is_taken_by(&ring.now.client.certificate, at(1)));
-        assert!(!shown.is_taken_by(&ring.now.peer.certificate, at(1)));
+        assert!(shown.is_signed_by(&ring.now.client.certificate, at(1)));
+        assert!(!shown.is_signed_by(&ring.now.peer.certificate, at(1)));
     }
     let peer = leaves(&ring).peer.certificate;
-    assert!(!peer.is_taken_by(&ring.now.client.certificate, at(1)));
+    assert!(!peer.is_signed_by(&ring.now.client.certificate, at(1)));
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn garbage_is_named_and_never_quoted() {
         ("client.crt", Some(b"hunter2".as_slice()), ParseError::NotPem),
         ("client.key", Some(b"hunter2"), ParseError::NotPem),
         ("peer.crt", None, ParseError::Missing),
-        ("peer.key", Some(ring.now.client.key.pem().as_bytes()), ParseError::KeyOfAnother),
+        ("peer.key", Some(ring.now.client.key.pem().as_bytes()), ParseError::KeyMismatch),
     ] {
         let broken = CaSet::read(&spoiled(&secret, key, value)).unwrap_err();
         assert_eq!((broken.key, broken.why), (key, why));

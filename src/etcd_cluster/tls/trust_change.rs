@@ -120,7 +120,7 @@ pub(crate) fn next(facts: &TrustChangeContext<'_>, proof: Option<&ProbeResults>)
     // What those signed whom everybody trusts may be shown at once.
     if let Some(pair) = &wish.pair
         && footing.pair.as_ref() != Some(pair)
-        && pair.calls(facts.proven, facts.now).is_ok()
+        && pair.verify_as_client(facts.proven, facts.now).is_ok()
     {
         return TrustDecision::Apply(TrustStep::UseCertificate(Box::new(pair.clone())));
     }

@@ -170,7 +170,7 @@ impl TrustStates {
         let broken = || InvalidSecret {
             secret: secret.name_any(),
             key: TRUST_STATE,
-            why: ParseError::Garbled,
+            why: ParseError::Modified,
         };
         let text = text(secret, TRUST_STATE).ok_or_else(broken)?;
         // What the reader says might tell of a key.
@@ -242,7 +242,7 @@ impl WrittenSide {
         let Self { proven, told, since, certificate, key, dropped } = self;
         let pair = match (certificate, key) {
             (Some(certificate), Some(key)) => {
-                Some(CertifiedKey::read(certificate.as_bytes(), key.as_bytes()).ok()?)
+                Some(CertifiedKey::from_pem(certificate.as_bytes(), key.as_bytes()).ok()?)
             }
             (None, None) => None,
             (Some(_), None) | (None, Some(_)) => return None,
@@ -251,7 +251,7 @@ impl WrittenSide {
             Some((at, toward)) => Some((at, toward.read()?)),
             None => None,
         };
-        let dropped = Certificate::list(dropped.as_bytes());
+        let dropped = Certificate::parse_ca_bundle(dropped.as_bytes());
         Some(TrustState { proven: proven.read()?, told: told.read()?, since, pair, dropped })
     }
 }
@@ -260,7 +260,7 @@ impl WrittenRoots {
     /// Somebody must be trusted.
     fn read(self) -> Option<TrustBundle> {
         let Self { ours, others } = self;
-        let others = Certificate::list(others.as_bytes());
+        let others = Certificate::parse_ca_bundle(others.as_bytes());
         let roots = TrustBundle { ours, ..TrustBundle::external(others) };
         (roots.ours || !roots.others.is_empty()).then_some(roots)
     }

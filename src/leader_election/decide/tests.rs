@@ -1,4 +1,4 @@
-//! The rules of the election, one sentence each.
+//! The rules of the election, one by one.
 
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -24,7 +24,7 @@ fn stamp(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
 }
 
-/// A Lease as `render` writes it.
+/// A Lease as a holder writes it.
 fn lease(holder: &str, acquired: i64) -> Lease {
     let holder = LeaseHolder {
         identity: holder,
@@ -48,12 +48,12 @@ fn acquire(lead_from: LeadFrom, acquired: Acquired) -> Step {
     Step::Acquire { lead_from, acquired }
 }
 
-fn remembers(role: LeaseRole) -> ElectionState {
+fn with_role(role: LeaseRole) -> ElectionState {
     ElectionState { role, ..ElectionState::default() }
 }
 
 fn term(until: u64) -> ElectionState {
-    remembers(LeaseRole::Holder(Term {
+    with_role(LeaseRole::Holder(Term {
         uid: "one".to_owned(),
         acquired: stamp(1),
         leads_from: at(0),
@@ -62,7 +62,7 @@ fn term(until: u64) -> ElectionState {
 }
 
 fn unconfirmed(uid: Option<&str>, lead_from: LeadFrom) -> ElectionState {
-    remembers(LeaseRole::Uncertain(UnconfirmedWrite {
+    with_role(LeaseRole::Uncertain(UnconfirmedWrite {
         uid: uid.map(str::to_owned),
         acquired: stamp(3),
         lead_from,
@@ -87,7 +87,7 @@ fn decided(election: ElectionState, lease_state: &LeaseState, second: u64) -> (S
 }
 
 #[test]
-fn a_lease_held_by_another_replica_is_not_acquired() {
+fn lease_held_by_another_replica_is_not_acquired() {
     let other = found(held_by("other", 1));
     let expected = (Step::Wait, Reason::HeldByAnother);
     assert_eq!(decided(ElectionState::default(), &other, 1000), expected);
@@ -96,7 +96,7 @@ fn a_lease_held_by_another_replica_is_not_acquired() {
 }
 
 #[test]
-fn a_lease_is_acquired_after_its_whole_duration_without_renewal() {
+fn lease_is_acquired_after_its_whole_duration_without_renewal() {
     let other = found(held_by("other", 1));
     let election = observed(ElectionState::default(), &other, 100);
     let expected = (acquire(LeadFrom::Now, Acquired::New), Reason::HolderExpired);
@@ -104,7 +104,7 @@ fn a_lease_is_acquired_after_its_whole_duration_without_renewal() {
 }
 
 #[test]
-fn a_renewal_restarts_the_expiry() {
+fn renewal_restarts_the_expiry() {
     let election = observed(ElectionState::default(), &found(held_by("other", 1)), 100);
     let renewed = found(LeaseRecord { renewed: Some(stamp(2)), ..held_by("other", 1) });
     let expected = (Step::Wait, Reason::HeldByAnother);
@@ -112,7 +112,7 @@ fn a_renewal_restarts_the_expiry() {
 }
 
 #[test]
-fn a_longer_lease_duration_of_the_holder_is_respected() {
+fn longer_lease_duration_of_the_holder_is_respected() {
     let other =
         found(LeaseRecord { duration: Some(Duration::from_mins(1)), ..held_by("other", 1) });
     let election = observed(ElectionState::default(), &other, 0);
@@ -123,12 +123,12 @@ fn a_longer_lease_duration_of_the_holder_is_respected() {
 }
 
 #[test]
-fn an_answer_that_did_not_come_neither_makes_nor_ends_a_leader() {
-    for (failure, because) in [
+fn failed_read_neither_starts_nor_ends_a_lead() {
+    for (failure, reason) in [
         (ReadFailure::NoResponse, Reason::LeaseUnreadable),
         (ReadFailure::Forbidden, Reason::LeaseForbidden),
     ] {
-        let (unknown, waits) = (LeaseState::Unknown(failure), (Step::Wait, because));
+        let (unknown, waits) = (LeaseState::Unknown(failure), (Step::Wait, reason));
         assert_eq!(decided(ElectionState::default(), &unknown, 5), waits);
         assert_eq!(decided(term(10), &unknown, 9), waits);
         let election = observed(ElectionState::default(), &found(held_by("other", 1)), 0);
@@ -137,7 +137,7 @@ fn an_answer_that_did_not_come_neither_makes_nor_ends_a_leader() {
 }
 
 #[test]
-fn a_leader_that_could_not_renew_stops_at_its_deadline_whatever_it_reads() {
+fn leader_steps_down_at_the_renew_deadline_whatever_it_reads() {
     let unknown = LeaseState::Unknown(ReadFailure::NoResponse);
     let resume = Step::StepDown { may_resume: true };
     for lease_state in [unknown, LeaseState::NotFound, found(held_by("me", 1))] {
@@ -147,88 +147,88 @@ fn a_leader_that_could_not_renew_stops_at_its_deadline_whatever_it_reads() {
 }
 
 #[test]
-fn a_leader_whose_lease_is_deleted_replaced_or_lost_stops_at_once() {
+fn leader_steps_down_at_once_when_its_lease_is_deleted_replaced_or_lost() {
     let replaced = LeaseRecord { uid: "two".to_owned(), ..held_by("me", 1) };
-    let emptied = LeaseRecord { holder: None, ..held_by("me", 1) };
-    for (lease_state, because) in [
+    let cleared = LeaseRecord { holder: None, ..held_by("me", 1) };
+    for (lease_state, reason) in [
         (LeaseState::NotFound, Reason::LeaseDeleted),
         (found(replaced), Reason::LeaseReplaced),
         (found(held_by("other", 1)), Reason::HeldByAnother),
-        (found(emptied), Reason::HeldByAnother),
+        (found(cleared), Reason::HeldByAnother),
     ] {
-        assert_eq!(decided(term(10), &lease_state, 5), (LOST, because));
+        assert_eq!(decided(term(10), &lease_state, 5), (LOST, reason));
     }
 }
 
 #[test]
-fn a_leader_that_finds_its_own_record_renews_it() {
+fn leader_that_reads_its_own_record_renews_it() {
     let expected = (Step::Renew, Reason::Holding);
     assert_eq!(decided(term(10), &found(held_by("me", 1)), 5), expected);
 }
 
 #[test]
-fn a_process_of_the_same_name_is_another() {
-    let twin = found(held_by("me", 2));
+fn process_with_the_same_identity_counts_as_another_replica() {
+    let other_process = found(held_by("me", 2));
     let (lost, waits) = ((LOST, Reason::HeldByAnother), Step::Wait);
-    assert_eq!(decided(term(10), &twin, 5), lost);
+    assert_eq!(decided(term(10), &other_process, 5), lost);
     let expected = (waits, Reason::HeldByAnother);
-    assert_eq!(decided(ElectionState::default(), &twin, 5), expected);
+    assert_eq!(decided(ElectionState::default(), &other_process, 5), expected);
 }
 
 #[test]
-fn only_a_lease_that_its_holder_released_is_taken_at_once() {
+fn only_a_lease_released_by_its_holder_is_acquired_without_probation() {
     let released = lease_object::released(&lease("other", 1), false, stamp(9));
     let on_probation = lease_object::released(&lease("other", 1), true, stamp(9));
     // The holder is cleared by hand while it still leads.
-    let mut emptied = lease("other", 1);
-    emptied.spec.as_mut().unwrap().holder_identity = Some(String::new());
+    let mut cleared = lease("other", 1);
+    cleared.spec.as_mut().unwrap().holder_identity = Some(String::new());
     // The Lease is deleted, and a copy that had been released is restored.
     let mut restored = released.clone();
     restored.metadata.uid = Some("two".to_owned());
-    for (lease, lead_from, because) in [
+    for (lease, lead_from, reason) in [
         (released, LeadFrom::Now, Reason::Released),
         (on_probation, LeadFrom::AfterProbation, Reason::HolderCleared),
-        (emptied, LeadFrom::AfterProbation, Reason::HolderCleared),
+        (cleared, LeadFrom::AfterProbation, Reason::HolderCleared),
         (restored, LeadFrom::AfterProbation, Reason::HolderCleared),
         (Lease::default(), LeadFrom::AfterProbation, Reason::HolderCleared),
     ] {
-        let expected = (acquire(lead_from, Acquired::New), because);
+        let expected = (acquire(lead_from, Acquired::New), reason);
         let lease_state = found(LeaseRecord::from_lease(&lease));
         assert_eq!(decided(ElectionState::default(), &lease_state, 5), expected);
     }
 }
 
 #[test]
-fn a_lease_that_is_not_there_is_created() {
+fn missing_lease_is_created() {
     let create = |acquired| (Step::Create { acquired }, Reason::LeaseNotFound);
     let expected = create(Acquired::New);
     assert_eq!(decided(ElectionState::default(), &LeaseState::NotFound, 5), expected);
-    // Tried before, and perhaps still in flight: the same acquisition.
-    let tried = unconfirmed(None, LeadFrom::AfterProbation);
+    // An earlier create may still be in flight: the same acquisition.
+    let retried = unconfirmed(None, LeadFrom::AfterProbation);
     let expected = create(Acquired::Keep);
-    assert_eq!(decided(tried, &LeaseState::NotFound, 5), expected);
-    // A write to a Lease that is gone will never land.
-    let dead = unconfirmed(Some("one"), LeadFrom::Now);
+    assert_eq!(decided(retried, &LeaseState::NotFound, 5), expected);
+    // A write to a deleted Lease can no longer succeed.
+    let obsolete = unconfirmed(Some("one"), LeadFrom::Now);
     let expected = create(Acquired::New);
-    assert_eq!(decided(dead, &LeaseState::NotFound, 5), expected);
+    assert_eq!(decided(obsolete, &LeaseState::NotFound, 5), expected);
 }
 
 #[test]
-fn an_own_write_without_a_response_is_confirmed_by_the_next_read() {
+fn own_write_without_a_response_is_confirmed_by_the_next_read() {
     for lead_from in [LeadFrom::Now, LeadFrom::AfterProbation] {
         for uid in [Some("one"), None] {
             let expected = (acquire(lead_from, Acquired::Keep), Reason::OwnWriteConfirmed);
             let ours = found(held_by("me", 3));
             assert_eq!(decided(unconfirmed(uid, lead_from), &ours, 5), expected);
             let expected = (Step::Wait, Reason::HeldByAnother);
-            let twins = found(held_by("me", 4));
-            assert_eq!(decided(unconfirmed(uid, lead_from), &twins, 5), expected);
+            let other = found(held_by("me", 4));
+            assert_eq!(decided(unconfirmed(uid, lead_from), &other, 5), expected);
         }
     }
 }
 
 #[test]
-fn an_unconfirmed_write_does_not_match_another_lease_of_the_same_name() {
+fn unconfirmed_write_does_not_match_another_lease_of_the_same_name() {
     let foreign = found(LeaseRecord { uid: "two".to_owned(), ..held_by("me", 3) });
     let unconfirmed = unconfirmed(Some("one"), LeadFrom::Now);
     let expected = (Step::Wait, Reason::HeldByAnother);
@@ -236,18 +236,18 @@ fn an_unconfirmed_write_does_not_match_another_lease_of_the_same_name() {
 }
 
 #[test]
-fn a_retried_acquisition_keeps_its_acquire_time() {
-    let emptied = found(LeaseRecord { holder: None, ..held_by("other", 1) });
-    let mut election = observed(ElectionState::default(), &emptied, 5);
+fn retried_acquisition_keeps_its_acquire_time() {
+    let cleared = found(LeaseRecord { holder: None, ..held_by("other", 1) });
+    let mut election = observed(ElectionState::default(), &cleared, 5);
     election.role = unconfirmed(Some("one"), LeadFrom::AfterProbation).role;
     let expected = (acquire(LeadFrom::AfterProbation, Acquired::Keep), Reason::HolderCleared);
-    assert_eq!(decided(election, &emptied, 7), expected);
+    assert_eq!(decided(election, &cleared, 7), expected);
 }
 
 #[test]
-fn the_longest_time_that_a_holder_asked_for_is_remembered_until_it_cannot_matter() {
-    let patient = LeaseRecord { duration: Some(Duration::from_mins(1)), ..held_by("other", 1) };
-    let election = observed(ElectionState::default(), &found(patient), 0);
+fn longest_lease_duration_is_kept_until_release_or_own_lead() {
+    let long_lease = LeaseRecord { duration: Some(Duration::from_mins(1)), ..held_by("other", 1) };
+    let election = observed(ElectionState::default(), &found(long_lease), 0);
     let election = observed(election, &LeaseState::NotFound, 1);
     let election = observed(election, &found(held_by("third", 1)), 2);
     assert_eq!(election.longest, Duration::from_mins(1));

@@ -3,7 +3,7 @@
 
 use super::{ElectionRun, LeaderElector};
 use crate::api::leadership::Leadership;
-use crate::clients::lease::{LeaseError, LeaseErrorClass};
+use crate::clients::error::{ApiError, ErrorClass};
 use crate::leader_election::decide::{Plan, Step};
 use crate::leader_election::role::LeadFrom;
 use crate::leader_election::state::{LeaseState, ReadFailure};
@@ -26,7 +26,7 @@ impl LeaderElector {
     }
 
     /// As [`LeaderElector::report`] during a shutdown, where losing the lead is expected.
-    pub(super) fn report_resigned(&self) {
+    pub(super) fn report_shutdown(&self) {
         if let Leadership::Leading { .. } = self.publish(Leadership::Following) {
             tracing::info!(identity = self.identity, "this replica no longer leads");
         }
@@ -58,7 +58,7 @@ impl LeaderElector {
 
     /// One line per changed decision; one per reconciliation would be a line every other second.
     pub(super) fn report_plan(&self, run: &mut ElectionRun, plan: Plan, lease_state: &LeaseState) {
-        if run.decided.replace(plan.reason) == Some(plan.reason) {
+        if run.logged_reason.replace(plan.reason) == Some(plan.reason) {
             return;
         }
         let holder = match lease_state {
@@ -80,49 +80,49 @@ impl LeaderElector {
         );
     }
 
-    pub(super) fn report_unread(&self, run: &mut ElectionRun, error: &LeaseError) {
+    pub(super) fn report_read_error(&self, run: &mut ElectionRun, error: &ApiError) {
         let class = error.class();
         let (identity, error) = (self.identity.as_str(), error_chain(error));
-        if run.read_failure.replace(class) == Some(class) {
+        if run.logged_read_error.replace(class) == Some(class) {
             tracing::debug!(identity, error, "lease still cannot be read");
             return;
         }
         match class {
-            LeaseErrorClass::NotFound => {}
-            LeaseErrorClass::Rejected => tracing::warn!(
+            ErrorClass::NotFound => {}
+            ErrorClass::Rejected => tracing::warn!(
                 identity,
                 error,
-                "the Kubernetes API forbids reading the lease; check the operator's Role and \
-                 RoleBinding and its service account token"
+                "the Kubernetes API rejects reading the lease; check the operator's Role, \
+                 RoleBinding and service account token"
             ),
-            LeaseErrorClass::Conflict | LeaseErrorClass::ServerError => {
+            ErrorClass::Conflict | ErrorClass::ServerError => {
                 tracing::warn!(identity, error, "reading the lease failed; retrying");
             }
-            LeaseErrorClass::Unreachable => {
+            ErrorClass::Unreachable => {
                 tracing::warn!(identity, error, "cannot reach the Kubernetes API; retrying");
             }
         }
     }
 
-    pub(super) fn report_unwritten(&self, run: &mut ElectionRun, error: &LeaseError) {
+    pub(super) fn report_write_error(&self, run: &mut ElectionRun, error: &ApiError) {
         let class = error.class();
         let (identity, error) = (self.identity.as_str(), error_chain(error));
-        if run.write_failure.replace(class) == Some(class) {
+        if run.logged_write_error.replace(class) == Some(class) {
             tracing::debug!(identity, error, "lease still cannot be written");
             return;
         }
         match class {
             // Two replicas wrote at once, and the other one was first.
-            LeaseErrorClass::Conflict => {
+            ErrorClass::Conflict => {
                 tracing::debug!(identity, error, "lease changed since it was read");
             }
-            LeaseErrorClass::Rejected | LeaseErrorClass::NotFound => tracing::warn!(
+            ErrorClass::Rejected | ErrorClass::NotFound => tracing::warn!(
                 identity,
                 error,
                 "the Kubernetes API rejects writing the lease; check that the namespace exists and \
                  the operator's Role and RoleBinding"
             ),
-            LeaseErrorClass::ServerError | LeaseErrorClass::Unreachable => tracing::warn!(
+            ErrorClass::ServerError | ErrorClass::Unreachable => tracing::warn!(
                 identity,
                 error,
                 "outcome of the lease write is unknown; reading the lease again"
@@ -130,8 +130,12 @@ impl LeaderElector {
         }
     }
 
-    pub(super) fn report_unreleased(&self, error: &LeaseError) {
+    pub(super) fn report_release_error(&self, error: &ApiError) {
         let error = error_chain(error);
-        tracing::warn!(identity = self.identity, error, "lease not released; it expires by itself");
+        tracing::warn!(
+            identity = self.identity,
+            error,
+            "lease not released; other replicas wait for its expiry"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! What stays in a Lease and what changes, one sentence each.
+//! Which fields of a Lease a write changes and which it preserves.
 
 use super::*;
 use crate::leader_election::state::LeaseRecord;
@@ -7,19 +7,19 @@ fn holder(identity: &str) -> LeaseHolder<'_> {
     LeaseHolder { identity, acquired: Timestamp::UNIX_EPOCH, duration: Duration::from_secs(15) }
 }
 
-/// A Lease as the API server gives it, with an annotation of another writer.
+/// A Lease as read from the API server, with an annotation of another writer.
 fn read() -> Lease {
     let lease_ref = LeaseRef { namespace: "space", name: "lease" };
     let mut lease = created(lease_ref, &holder("other"), Timestamp::UNIX_EPOCH);
     lease.metadata.uid = Some("one".to_owned());
     lease.metadata.resource_version = Some("7".to_owned());
-    let note = ("note".to_owned(), "kept".to_owned());
-    lease.metadata.annotations = Some([note].into());
+    let annotation = ("other".to_owned(), "preserved".to_owned());
+    lease.metadata.annotations = Some([annotation].into());
     lease
 }
 
 #[test]
-fn every_replacement_names_the_lease_and_the_version_that_were_read() {
+fn every_replacement_carries_the_uid_and_resource_version_that_were_read() {
     let read = read();
     let now = Timestamp::UNIX_EPOCH;
     for written in
@@ -27,32 +27,32 @@ fn every_replacement_names_the_lease_and_the_version_that_were_read() {
     {
         assert_eq!(written.metadata.uid, read.metadata.uid);
         assert_eq!(written.metadata.resource_version, read.metadata.resource_version);
-        let notes = written.metadata.annotations.unwrap();
-        assert_eq!(notes.get("note").map(String::as_str), Some("kept"));
+        let annotations = written.metadata.annotations.unwrap();
+        assert_eq!(annotations.get("other").map(String::as_str), Some("preserved"));
     }
 }
 
 #[test]
-fn the_mark_of_a_release_is_written_by_a_release_and_goes_with_the_next_holder() {
-    let free = released(&read(), false, Timestamp::UNIX_EPOCH);
-    assert!(LeaseRecord::from_lease(&free).released);
-    let acquisition = held(&free, &holder("me"), Timestamp::UNIX_EPOCH);
-    let notes = acquisition.metadata.annotations.as_ref().unwrap();
-    assert!(!notes.contains_key(names::RELEASED_ANNOTATION));
+fn release_mark_is_written_on_release_and_removed_by_the_next_holder() {
+    let released = released(&read(), false, Timestamp::UNIX_EPOCH);
+    assert!(LeaseRecord::from_lease(&released).released);
+    let acquired = held(&released, &holder("me"), Timestamp::UNIX_EPOCH);
+    let annotations = acquired.metadata.annotations.as_ref().unwrap();
+    assert!(!annotations.contains_key(names::RELEASED_ANNOTATION));
 }
 
 #[test]
-fn a_release_during_probation_leaves_no_mark() {
-    let free = released(&read(), true, Timestamp::UNIX_EPOCH);
-    let record = LeaseRecord::from_lease(&free);
+fn release_during_probation_writes_no_mark() {
+    let released = released(&read(), true, Timestamp::UNIX_EPOCH);
+    let record = LeaseRecord::from_lease(&released);
     assert_eq!((record.holder, record.released), (None, false));
 }
 
 #[test]
-fn only_a_change_of_hands_is_a_transition() {
+fn only_a_change_of_the_holder_counts_as_a_transition() {
     let transitions = |lease: Lease| lease.spec.unwrap().lease_transitions;
     let renewed = held(&read(), &holder("other"), Timestamp::UNIX_EPOCH);
     assert_eq!(transitions(renewed), Some(0));
-    let acquisition = held(&read(), &holder("me"), Timestamp::UNIX_EPOCH);
-    assert_eq!(transitions(acquisition), Some(1));
+    let acquired = held(&read(), &holder("me"), Timestamp::UNIX_EPOCH);
+    assert_eq!(transitions(acquired), Some(1));
 }

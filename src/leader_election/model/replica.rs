@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 
-use super::server::{Answer, Call};
+use super::server::{Request, Response};
 use crate::api::monotonic::MonotonicTime;
 use crate::leader_election::Timing;
 use crate::leader_election::decide::decide;
@@ -17,52 +17,52 @@ use crate::leader_election::state::{
 use crate::leader_election::transition::{Outcome, after_write};
 use crate::leader_election::write::{PendingWrite, Write, may_hold_lease, prepare, released_lease};
 
-enum Doing {
-    Resting {
+enum Phase {
+    Idle {
         until: MonotonicTime,
     },
-    Looking {
-        limit: MonotonicTime,
+    Reading {
+        deadline: MonotonicTime,
     },
     Writing {
-        limit: MonotonicTime,
+        deadline: MonotonicTime,
         pending: PendingWrite,
     },
     /// Stopping: reads the Lease once more, and releases it if this process holds it.
-    Leaving {
-        limit: MonotonicTime,
+    Releasing {
+        deadline: MonotonicTime,
     },
-    Gone,
+    Stopped,
 }
 
-/// What makes one process differ from another.
-pub(super) struct Nature {
-    pub(super) process: u64,
+/// The properties of one process.
+pub(super) struct Process {
+    pub(super) number: u64,
     pub(super) identity: String,
     pub(super) timing: Timing,
-    /// How fast its clock runs, in percent.
-    pub(super) rate: u64,
-    pub(super) offset: u64,
+    /// The speed of its monotonic clock, in percent.
+    pub(super) clock_rate: u64,
+    pub(super) clock_offset: u64,
 }
 
 pub(super) struct Replica {
-    pub(super) nature: Nature,
+    pub(super) process: Process,
     election: ElectionState,
-    doing: Doing,
-    call: u64,
+    phase: Phase,
+    request_id: u64,
     stopping: bool,
     pub(super) paused_until: u64,
-    pub(super) inbox: Vec<(u64, Answer)>,
+    pub(super) inbox: Vec<(u64, Response)>,
 }
 
 impl Replica {
-    pub(super) fn new(nature: Nature, now: u64) -> Self {
+    pub(super) fn new(process: Process, now: u64) -> Self {
         let until = MonotonicTime::default();
         Self {
-            nature,
+            process,
             election: ElectionState::default(),
-            doing: Doing::Resting { until },
-            call: 0,
+            phase: Phase::Idle { until },
+            request_id: 0,
             stopping: false,
             paused_until: now,
             inbox: Vec::new(),
@@ -71,90 +71,94 @@ impl Replica {
 
     pub(super) fn leads_at(&self, now: u64) -> bool {
         let clock = self.clock(now);
-        let stopped = matches!(self.doing, Doing::Leaving { .. } | Doing::Gone);
+        let stopped = matches!(self.phase, Phase::Releasing { .. } | Phase::Stopped);
         !stopped && self.election.leadership(clock).holds_at(clock)
     }
 
-    /// Asks it to stop, as a signal does.
+    /// Starts a shutdown, as a signal does.
     pub(super) fn stop(&mut self) {
         self.stopping = true;
     }
 
-    pub(super) fn is_gone(&self) -> bool {
-        matches!(self.doing, Doing::Gone)
+    pub(super) fn is_stopped(&self) -> bool {
+        matches!(self.phase, Phase::Stopped)
     }
 
     fn clock(&self, now: u64) -> MonotonicTime {
-        let Nature { rate, offset, .. } = self.nature;
-        MonotonicTime::new(Duration::from_millis(offset + now * rate / 100))
+        let Process { clock_rate, clock_offset, .. } = self.process;
+        MonotonicTime::new(Duration::from_millis(clock_offset + now * clock_rate / 100))
     }
 
     fn wall(&self, now: u64) -> Timestamp {
-        let micros = (self.nature.offset + now) * 1000 + self.nature.process;
+        let micros = (self.process.clock_offset + now) * 1000 + self.process.number;
         Timestamp::from_microsecond(i64::try_from(micros).unwrap()).unwrap()
     }
 
-    /// Advances as far as possible at `now`; returns the call to send, if any.
-    pub(super) fn tick(&mut self, now: u64) -> Option<(u64, Call)> {
+    /// Advances as far as possible at `now`; returns the request to send, if any.
+    pub(super) fn tick(&mut self, now: u64) -> Option<(u64, Request)> {
         if now < self.paused_until {
             return None;
         }
         let clock = self.clock(now);
-        let answer = self.answer();
-        let silent = |limit| answer.is_none() && clock < limit;
-        match &self.doing {
-            Doing::Gone => None,
-            Doing::Resting { .. } | Doing::Looking { .. } if self.stopping => self.leave(clock),
-            Doing::Resting { until } if clock < *until => None,
-            Doing::Resting { .. } => self.observe(now),
-            Doing::Looking { limit } | Doing::Writing { limit, .. } | Doing::Leaving { limit }
-                if silent(*limit) =>
+        let response = self.response();
+        let waits = |deadline| response.is_none() && clock < deadline;
+        match &self.phase {
+            Phase::Stopped => None,
+            Phase::Idle { .. } | Phase::Reading { .. } if self.stopping => {
+                self.start_release(clock)
+            }
+            Phase::Idle { until } if clock < *until => None,
+            Phase::Idle { .. } => self.observe(now),
+            Phase::Reading { deadline }
+            | Phase::Writing { deadline, .. }
+            | Phase::Releasing { deadline }
+                if waits(*deadline) =>
             {
                 None
             }
-            Doing::Looking { .. } => self.observed(answer, now),
-            Doing::Writing { pending, .. } => {
+            Phase::Reading { .. } => self.observed(response, now),
+            Phase::Writing { pending, .. } => {
                 let pending = pending.clone();
-                self.wrote(&pending, answer, clock);
+                self.written(&pending, response, clock);
                 None
             }
-            Doing::Leaving { .. } => self.left(answer, now),
+            Phase::Releasing { .. } => self.release(response, now),
         }
     }
 
-    fn answer(&mut self) -> Option<Answer> {
-        let call = self.call;
-        let mut answers = self.inbox.drain(..);
-        answers.find(|(to, _)| *to == call).map(|(_, answer)| answer)
+    fn response(&mut self) -> Option<Response> {
+        let request_id = self.request_id;
+        let mut responses = self.inbox.drain(..);
+        responses.find(|(id, _)| *id == request_id).map(|(_, response)| response)
     }
 
-    fn calls(&mut self, call: Call) -> (u64, Call) {
-        self.call += 1;
-        (self.call, call)
+    fn request(&mut self, request: Request) -> (u64, Request) {
+        self.request_id += 1;
+        (self.request_id, request)
     }
 
-    fn observe(&mut self, now: u64) -> Option<(u64, Call)> {
+    fn observe(&mut self, now: u64) -> Option<(u64, Request)> {
         let clock = self.clock(now);
-        match self.election.call_timeout(&self.nature.timing, clock) {
+        match self.election.call_timeout(&self.process.timing, clock) {
             None => self.observed(None, now),
-            Some(limit) => {
-                let limit = clock.plus(limit);
-                self.doing = Doing::Looking { limit };
-                Some(self.calls(Call::Read))
+            Some(timeout) => {
+                let deadline = clock.plus(timeout);
+                self.phase = Phase::Reading { deadline };
+                Some(self.request(Request::Read))
             }
         }
     }
 
-    fn observed(&mut self, got: Option<Answer>, now: u64) -> Option<(u64, Call)> {
-        let (lease_state, lease) = match got {
-            Some(Answer::Lease(lease)) => {
+    fn observed(&mut self, response: Option<Response>, now: u64) -> Option<(u64, Request)> {
+        let (lease_state, lease) = match response {
+            Some(Response::Lease(lease)) => {
                 (LeaseState::Found(Box::new(LeaseRecord::from_lease(&lease))), Some(lease))
             }
-            Some(Answer::NotFound) => (LeaseState::NotFound, None),
-            Some(Answer::Conflict) | None => (LeaseState::Unknown(ReadFailure::NoResponse), None),
+            Some(Response::NotFound) => (LeaseState::NotFound, None),
+            Some(Response::Conflict) | None => (LeaseState::Unknown(ReadFailure::NoResponse), None),
         };
         let (clock, wall) = (self.clock(now), self.wall(now));
-        let Nature { identity, timing, .. } = &self.nature;
+        let Process { identity, timing, .. } = &self.process;
         self.election = std::mem::take(&mut self.election).observe(identity, &lease_state, clock);
         let state = ObservedState {
             identity,
@@ -167,56 +171,57 @@ impl Replica {
         let lease_ref = LeaseRef { namespace: "space", name: "quorate" };
         let lease = lease.as_deref();
         let (pending, write) = prepare(&state, plan.step, lease, lease_ref, (clock, wall));
-        let limit = self.election.call_timeout(timing, clock);
-        let (Some(write), Some(limit)) = (write, limit) else {
+        let timeout = self.election.call_timeout(timing, clock);
+        let (Some(write), Some(timeout)) = (write, timeout) else {
             self.after_write(&pending, &Outcome::NoWrite, clock);
             return None;
         };
-        let limit = clock.plus(limit);
-        self.doing = Doing::Writing { limit, pending };
-        Some(self.calls(match write {
-            Write::Create(lease) => Call::Create(lease),
-            Write::Replace(lease) => Call::Replace(lease),
+        let deadline = clock.plus(timeout);
+        self.phase = Phase::Writing { deadline, pending };
+        Some(self.request(match write {
+            Write::Create(lease) => Request::Create(lease),
+            Write::Replace(lease) => Request::Replace(lease),
         }))
     }
 
-    fn wrote(&mut self, pending: &PendingWrite, got: Option<Answer>, now: MonotonicTime) {
-        let outcome = match got {
-            Some(Answer::Lease(lease)) => Outcome::Written { uid: lease.metadata.uid.unwrap() },
-            Some(Answer::Conflict) => Outcome::Conflict,
-            Some(Answer::NotFound) => Outcome::NotFound,
+    fn written(&mut self, pending: &PendingWrite, response: Option<Response>, now: MonotonicTime) {
+        let outcome = match response {
+            Some(Response::Lease(lease)) => Outcome::Written { uid: lease.metadata.uid.unwrap() },
+            Some(Response::Conflict) => Outcome::Conflict,
+            Some(Response::NotFound) => Outcome::NotFound,
             None => Outcome::Unknown,
         };
         self.after_write(pending, &outcome, now);
     }
 
     fn after_write(&mut self, pending: &PendingWrite, outcome: &Outcome, now: MonotonicTime) {
-        let timing = &self.nature.timing;
+        let timing = &self.process.timing;
         let election = std::mem::take(&mut self.election);
         self.election = after_write(election, pending, outcome, timing, now);
         let conflict = *outcome == Outcome::Conflict;
-        let until = now.plus(self.election.pause(timing, conflict, now));
-        self.doing = Doing::Resting { until };
+        let until = now.plus(self.election.retry_delay(timing, conflict, now));
+        self.phase = Phase::Idle { until };
     }
 
-    fn leave(&mut self, now: MonotonicTime) -> Option<(u64, Call)> {
+    fn start_release(&mut self, now: MonotonicTime) -> Option<(u64, Request)> {
         if !may_hold_lease(&self.election) {
-            self.doing = Doing::Gone;
+            self.phase = Phase::Stopped;
             return None;
         }
-        let limit = now.plus(self.nature.timing.call_timeout());
-        self.doing = Doing::Leaving { limit };
-        Some(self.calls(Call::Read))
+        let deadline = now.plus(self.process.timing.call_timeout());
+        self.phase = Phase::Releasing { deadline };
+        Some(self.request(Request::Read))
     }
 
-    fn left(&mut self, got: Option<Answer>, now: u64) -> Option<(u64, Call)> {
-        self.doing = Doing::Gone;
-        let lease: Option<Box<Lease>> = match got {
-            Some(Answer::Lease(lease)) => Some(lease),
-            Some(Answer::NotFound | Answer::Conflict) | None => None,
+    fn release(&mut self, response: Option<Response>, now: u64) -> Option<(u64, Request)> {
+        self.phase = Phase::Stopped;
+        let lease: Option<Box<Lease>> = match response {
+            Some(Response::Lease(lease)) => Some(lease),
+            Some(Response::NotFound | Response::Conflict) | None => None,
         };
         let times = (self.clock(now), self.wall(now));
-        let free = released_lease(&self.election, &self.nature.identity, lease.as_deref(), times)?;
-        Some(self.calls(Call::Replace(Box::new(free))))
+        let released =
+            released_lease(&self.election, &self.process.identity, lease.as_deref(), times)?;
+        Some(self.request(Request::Replace(Box::new(released))))
     }
 }

@@ -1,16 +1,15 @@
-//! The API server of the model test: one Lease, a uid and a version that every replacement must
-//! name. As in Kubernetes, a replacement of what does not exist is a conflict if it names a uid,
-//! and a creation if it does not.
+//! The API server of the model test: one Lease with a uid and a resourceVersion. As in Kubernetes,
+//! a replacement of a missing Lease is a conflict if it carries a uid, and a create if it does not.
 
 use k8s_openapi::api::coordination::v1::Lease;
 
-pub(super) enum Call {
+pub(super) enum Request {
     Read,
     Create(Box<Lease>),
     Replace(Box<Lease>),
 }
 
-pub(super) enum Answer {
+pub(super) enum Response {
     Lease(Box<Lease>),
     NotFound,
     Conflict,
@@ -23,18 +22,18 @@ pub(super) struct Server {
 }
 
 impl Server {
-    pub(super) fn answer(&mut self, call: Call) -> Answer {
-        match (call, self.lease.clone()) {
-            (Call::Read, None) => Answer::NotFound,
-            (Call::Read, Some(lease)) => Answer::Lease(Box::new(lease)),
-            (Call::Create(lease), None) => self.write(*lease, None),
-            (Call::Replace(lease), None) if lease.metadata.uid.is_none() => {
+    pub(super) fn handle(&mut self, request: Request) -> Response {
+        match (request, self.lease.clone()) {
+            (Request::Read, None) => Response::NotFound,
+            (Request::Read, Some(lease)) => Response::Lease(Box::new(lease)),
+            (Request::Create(lease), None) => self.write(*lease, None),
+            (Request::Replace(lease), None) if lease.metadata.uid.is_none() => {
                 self.write(*lease, None)
             }
-            (Call::Replace(lease), Some(old)) if names(&lease, &old) => {
+            (Request::Replace(lease), Some(old)) if matches_stored(&lease, &old) => {
                 self.write(*lease, old.metadata.uid)
             }
-            (Call::Create(_), Some(_)) | (Call::Replace(_), _) => Answer::Conflict,
+            (Request::Create(_), Some(_)) | (Request::Replace(_), _) => Response::Conflict,
         }
     }
 
@@ -44,7 +43,7 @@ impl Server {
     }
 
     /// Clears the holder by hand; returns whether there was a holder.
-    pub(super) fn empty_the_holder(&mut self) -> bool {
+    pub(super) fn clear_holder(&mut self) -> bool {
         let Some(mut lease) = self.lease.clone() else {
             return false;
         };
@@ -55,19 +54,19 @@ impl Server {
         holder.is_some_and(|holder| !holder.is_empty())
     }
 
-    fn write(&mut self, mut lease: Lease, uid: Option<String>) -> Answer {
+    fn write(&mut self, mut lease: Lease, uid: Option<String>) -> Response {
         self.writes += 1;
         lease.metadata.uid = uid.or_else(|| Some(format!("uid-{}", self.writes)));
         lease.metadata.resource_version = Some(self.writes.to_string());
         self.lease = Some(lease.clone());
-        Answer::Lease(Box::new(lease))
+        Response::Lease(Box::new(lease))
     }
 }
 
-/// Whether a replacement names exactly the Lease that is there. What it leaves out it does not
-/// ask for.
-fn names(new: &Lease, old: &Lease) -> bool {
+/// Whether a replacement carries uid and resourceVersion of the stored Lease. A missing field
+/// matches any value.
+fn matches_stored(new: &Lease, old: &Lease) -> bool {
     let (new, old) = (&new.metadata, &old.metadata);
-    let fits = |new: &Option<String>, old: &Option<String>| new.is_none() || new == old;
-    fits(&new.uid, &old.uid) && fits(&new.resource_version, &old.resource_version)
+    let matches = |new: &Option<String>, old: &Option<String>| new.is_none() || new == old;
+    matches(&new.uid, &old.uid) && matches(&new.resource_version, &old.resource_version)
 }

@@ -1,4 +1,4 @@
-//! What a replica may conclude from the end of a write, one sentence each.
+//! The election state after each outcome of a write.
 
 use std::time::Duration;
 
@@ -24,8 +24,8 @@ const fn acquire(lead_from: LeadFrom) -> Step {
     Step::Acquire { lead_from, acquired }
 }
 
-/// A step that was begun at second 100 on the Lease called one.
-fn begun(step: Step) -> PendingWrite {
+/// A step that was sent at second 100 to the Lease with uid `one`.
+fn pending(step: Step) -> PendingWrite {
     PendingWrite {
         step,
         uid: (step != CREATE).then(|| "one".to_owned()),
@@ -48,9 +48,9 @@ fn holding(leads_from: u64, until: u64) -> ElectionState {
     ElectionState { role, ..ElectionState::default() }
 }
 
-/// Settles at second 103, three seconds after the step was begun.
+/// The write ends at second 103, three seconds after it was sent.
 fn transitioned(election: ElectionState, step: Step, outcome: &Outcome) -> ElectionState {
-    after_write(election, &begun(step), outcome, &TIMING, at(103))
+    after_write(election, &pending(step), outcome, &TIMING, at(103))
 }
 
 fn term(election: ElectionState) -> Term {
@@ -68,16 +68,16 @@ fn unconfirmed(election: ElectionState) -> UnconfirmedWrite {
 }
 
 #[test]
-fn the_deadline_counts_from_before_the_write_was_sent() {
-    let acquisition =
+fn renew_deadline_counts_from_before_the_write_was_sent() {
+    let acquired =
         term(transitioned(ElectionState::default(), acquire(LeadFrom::Now), &written("one")));
-    assert_eq!((acquisition.leads_from, acquisition.until), (at(103), at(110)));
+    assert_eq!((acquired.leads_from, acquired.until), (at(103), at(110)));
     let renewed = term(transitioned(holding(50, 105), Step::Renew, &written("one")));
     assert_eq!((renewed.leads_from, renewed.until), (at(50), at(110)));
 }
 
 #[test]
-fn a_new_lease_is_held_for_its_whole_duration_before_its_holder_leads() {
+fn new_lease_is_held_for_its_whole_duration_before_its_holder_leads() {
     for step in [CREATE, acquire(LeadFrom::AfterProbation)] {
         let term = term(transitioned(ElectionState::default(), step, &written("one")));
         assert_eq!(term.leads_from, at(118));
@@ -86,7 +86,7 @@ fn a_new_lease_is_held_for_its_whole_duration_before_its_holder_leads() {
 }
 
 #[test]
-fn a_probation_lasts_as_long_as_the_holder_before_had_asked_for() {
+fn probation_lasts_the_longest_lease_duration_of_an_earlier_holder() {
     let election = ElectionState { longest: Duration::from_mins(1), ..ElectionState::default() };
     for step in [CREATE, acquire(LeadFrom::AfterProbation)] {
         let term = term(transitioned(election.clone(), step, &written("one")));
@@ -95,14 +95,14 @@ fn a_probation_lasts_as_long_as_the_holder_before_had_asked_for() {
 }
 
 #[test]
-fn an_answer_that_comes_after_the_deadline_makes_no_leader() {
-    let begun = begun(acquire(LeadFrom::Now));
-    let late = after_write(ElectionState::default(), &begun, &written("one"), &TIMING, at(111));
+fn response_after_the_renew_deadline_starts_no_lead() {
+    let pending = pending(acquire(LeadFrom::Now));
+    let late = after_write(ElectionState::default(), &pending, &written("one"), &TIMING, at(111));
     assert!(!term(late).leads_at(at(111)));
 }
 
 #[test]
-fn a_write_with_unknown_outcome_makes_no_leader_but_is_kept_as_unconfirmed() {
+fn write_with_unknown_outcome_starts_no_lead_and_stays_unconfirmed() {
     for (step, lead_from, uid) in [
         (CREATE, LeadFrom::AfterProbation, None),
         (acquire(LeadFrom::AfterProbation), LeadFrom::AfterProbation, Some("one")),
@@ -115,17 +115,17 @@ fn a_write_with_unknown_outcome_makes_no_leader_but_is_kept_as_unconfirmed() {
 }
 
 #[test]
-fn a_second_attempt_that_fails_does_not_forget_that_the_first_may_have_landed() {
+fn failed_retry_keeps_the_first_write_unconfirmed() {
     for step in [CREATE, acquire(LeadFrom::Now)] {
-        let unsure = transitioned(ElectionState::default(), step, &Outcome::Unknown);
+        let uncertain = transitioned(ElectionState::default(), step, &Outcome::Unknown);
         for outcome in FAILED {
-            assert_eq!(transitioned(unsure.clone(), step, &outcome), unsure);
+            assert_eq!(transitioned(uncertain.clone(), step, &outcome), uncertain);
         }
     }
 }
 
 #[test]
-fn what_was_written_into_another_lease_is_not_ours() {
+fn write_to_another_lease_starts_no_term() {
     for (election, step) in
         [(ElectionState::default(), acquire(LeadFrom::Now)), (holding(50, 105), Step::Renew)]
     {
@@ -135,9 +135,9 @@ fn what_was_written_into_another_lease_is_not_ours() {
 }
 
 #[test]
-fn a_renewal_that_found_no_lease_ends_the_term_and_any_other_failure_only_lets_it_run_out() {
-    let gone = transitioned(holding(50, 105), Step::Renew, &Outcome::NotFound);
-    assert_eq!(gone, ElectionState::default());
+fn renewal_without_a_lease_ends_the_term_and_other_failures_keep_its_deadline() {
+    let deleted = transitioned(holding(50, 105), Step::Renew, &Outcome::NotFound);
+    assert_eq!(deleted, ElectionState::default());
     for outcome in [Outcome::Conflict, Outcome::Forbidden, Outcome::Unknown] {
         let election = transitioned(holding(50, 105), Step::Renew, &outcome);
         assert_eq!(election, holding(50, 105));
@@ -145,7 +145,7 @@ fn a_renewal_that_found_no_lease_ends_the_term_and_any_other_failure_only_lets_i
 }
 
 #[test]
-fn a_lease_may_be_resumed_after_failed_reads_but_not_after_it_was_lost() {
+fn term_is_resumed_after_failed_reads_but_not_after_the_lease_was_lost() {
     let down = |may_resume| {
         let step = Step::StepDown { may_resume };
         transitioned(holding(50, 103), step, &Outcome::NoWrite)
@@ -157,16 +157,16 @@ fn a_lease_may_be_resumed_after_failed_reads_but_not_after_it_was_lost() {
 }
 
 #[test]
-fn an_incomplete_probation_starts_again() {
+fn incomplete_probation_starts_again() {
     let step = Step::StepDown { may_resume: true };
     let election = transitioned(holding(110, 103), step, &Outcome::NoWrite);
     assert_eq!(unconfirmed(election).lead_from, LeadFrom::AfterProbation);
 }
 
 #[test]
-fn only_a_conflict_shortens_the_pause_before_the_next_read() {
-    let soon = ElectionState::default().pause(&TIMING, true, at(0));
-    assert!(soon < Duration::from_secs(1), "{soon:?}");
-    let later = ElectionState::default().pause(&TIMING, false, at(0));
-    assert_eq!(later, TIMING.retry_period);
+fn only_a_conflict_shortens_the_delay_before_the_next_read() {
+    let conflict = ElectionState::default().retry_delay(&TIMING, true, at(0));
+    assert!(conflict < Duration::from_secs(1), "{conflict:?}");
+    let normal = ElectionState::default().retry_delay(&TIMING, false, at(0));
+    assert_eq!(normal, TIMING.retry_period);
 }

@@ -1,4 +1,4 @@
-//! Which write a step becomes, and what a replica leaves behind, one sentence each.
+//! The write of each step, and the release at shutdown.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn at(second: u64) -> MonotonicTime {
     MonotonicTime::new(Duration::from_secs(second))
 }
 
-/// The Lease called one, taken by us at second 3.
+/// The Lease with uid `one`, acquired by this replica at second 3.
 fn ours() -> Lease {
     let holder =
         LeaseHolder { identity: "me", acquired: stamp(3), duration: TIMING.lease_duration };
@@ -30,12 +30,12 @@ fn ours() -> Lease {
     lease
 }
 
-fn remembers(role: LeaseRole) -> ElectionState {
+fn with_role(role: LeaseRole) -> ElectionState {
     ElectionState { role, ..ElectionState::default() }
 }
 
-fn unsure(uid: Option<&str>, lead_from: LeadFrom) -> ElectionState {
-    remembers(LeaseRole::Uncertain(UnconfirmedWrite {
+fn uncertain(uid: Option<&str>, lead_from: LeadFrom) -> ElectionState {
+    with_role(LeaseRole::Uncertain(UnconfirmedWrite {
         uid: uid.map(str::to_owned),
         acquired: stamp(3),
         lead_from,
@@ -43,7 +43,7 @@ fn unsure(uid: Option<&str>, lead_from: LeadFrom) -> ElectionState {
 }
 
 fn holding(leads_from: u64) -> ElectionState {
-    remembers(LeaseRole::Holder(Term {
+    with_role(LeaseRole::Holder(Term {
         uid: "one".to_owned(),
         acquired: stamp(3),
         leads_from: at(leads_from),
@@ -67,18 +67,18 @@ fn prepared(
 }
 
 #[test]
-fn acquire_time_is_now_unless_an_acquisition_continues() {
+fn acquire_time_is_now_unless_the_step_continues_an_acquisition() {
     let lead_from = LeadFrom::Now;
     let lease = ours();
     for (election, step, expected) in [
-        (unsure(None, lead_from), Acquired::Keep, 3),
-        (unsure(None, lead_from), Acquired::New, 50),
+        (uncertain(None, lead_from), Acquired::Keep, 3),
+        (uncertain(None, lead_from), Acquired::New, 50),
         (ElectionState::default(), Acquired::Keep, 50),
     ] {
         let create = Step::Create { acquired: step };
-        let take = Step::Acquire { lead_from, acquired: step };
+        let acquire = Step::Acquire { lead_from, acquired: step };
         assert_eq!(prepared(&election, create, None).0.acquired, stamp(expected));
-        let (pending, _) = prepared(&election, take, Some(&lease));
+        let (pending, _) = prepared(&election, acquire, Some(&lease));
         assert_eq!(pending.acquired, stamp(expected));
     }
     let (pending, _) = prepared(&holding(0), Step::Renew, Some(&lease));
@@ -87,7 +87,7 @@ fn acquire_time_is_now_unless_an_acquisition_continues() {
 }
 
 #[test]
-fn a_step_without_a_write_has_none_and_an_acquisition_needs_a_lease() {
+fn wait_and_step_down_write_nothing_and_renew_needs_a_lease() {
     for step in [Step::Wait, Step::StepDown { may_resume: true }] {
         assert_eq!(prepared(&holding(0), step, Some(&ours())).1, None);
     }
@@ -95,28 +95,28 @@ fn a_step_without_a_write_has_none_and_an_acquisition_needs_a_lease() {
 }
 
 #[test]
-fn a_lease_is_released_only_by_the_process_that_acquired_it() {
-    let left = |election: &ElectionState, lease: &Lease| {
+fn lease_is_released_only_by_the_process_that_acquired_it() {
+    let released = |election: &ElectionState, lease: &Lease| {
         released_lease(election, "me", Some(lease), (at(10), stamp(50)))
     };
     let lease = ours();
     let mut foreign = ours();
     foreign.metadata.uid = Some("two".to_owned());
-    for election in [holding(0), unsure(Some("one"), LeadFrom::Now)] {
-        let free = LeaseRecord::from_lease(&left(&election, &lease).unwrap());
-        assert!(free.holder.is_none() && free.released);
-        assert_eq!(left(&election, &foreign), None);
+    for election in [holding(0), uncertain(Some("one"), LeadFrom::Now)] {
+        let record = LeaseRecord::from_lease(&released(&election, &lease).unwrap());
+        assert!(record.holder.is_none() && record.released);
+        assert_eq!(released(&election, &foreign), None);
     }
-    assert_eq!(left(&ElectionState::default(), &lease), None);
+    assert_eq!(released(&ElectionState::default(), &lease), None);
     let other = released_lease(&holding(0), "other", Some(&lease), (at(10), stamp(50)));
     assert_eq!(other, None);
 }
 
 #[test]
-fn a_replica_stopped_on_probation_passes_the_probation_on() {
-    for election in [holding(11), unsure(None, LeadFrom::AfterProbation)] {
-        let free = released_lease(&election, "me", Some(&ours()), (at(10), stamp(50)));
-        let free = LeaseRecord::from_lease(&free.unwrap());
-        assert!(free.holder.is_none() && !free.released);
+fn release_during_probation_puts_the_next_holder_on_probation() {
+    for election in [holding(11), uncertain(None, LeadFrom::AfterProbation)] {
+        let lease = released_lease(&election, "me", Some(&ours()), (at(10), stamp(50)));
+        let record = LeaseRecord::from_lease(&lease.unwrap());
+        assert!(record.holder.is_none() && !record.released);
     }
 }

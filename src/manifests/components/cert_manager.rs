@@ -12,26 +12,26 @@ use crate::api::names;
 const API: &str = "cert-manager.io/v1";
 const INJECT: &str = "cert-manager.io/inject-ca-from";
 const SELF_SIGNED: &str = "quorate-self-signed";
-/// The authority: an Issuer, its Certificate and its Secret. The last is not the one in which the
-/// operator keeps its own authorities.
-const AUTHORITY: &str = "quorate-authority";
+/// The CA: an Issuer, its Certificate and its Secret, which is not the Secret of the operator's own
+/// webhook CAs.
+const CA: &str = "quorate-cert-manager-ca";
 
 pub(super) fn component(namespace: &str) -> Result<Component, YamlError> {
     Ok(Component {
         name: "cert-manager",
-        note: "The webhooks' certificate is made and renewed by cert-manager, which must be there \
-               already, with its cainjector.\nkubectl apply -k deploy/overlays/cert-manager",
+        note: "The webhook certificate is issued and renewed by cert-manager, which must be installed \
+               with its cainjector.\nkubectl apply -k deploy/overlays/cert-manager",
         has_overlay: true,
         needs: &[certificate_files::NAME],
         resources: vec![ResourceFile {
             file: "certificates.yaml",
-            note: "The authority lives for ten years and keeps its key when it is renewed, so that \
-                   certificates it has signed\nbefore are still trusted. The certificate lives \
-                   for 90 days, and is renewed with a new key after 60.",
+            note: "The CA is valid for ten years and keeps its key on renewal, so that certificates it \
+                   issued before\nare still trusted. The certificate is valid for 90 days, and is \
+                   renewed with a new key after 60.",
             documents: vec![
                 document(&issuer(namespace, SELF_SIGNED, &json!({"selfSigned": {}})))?,
-                document(&authority(namespace))?,
-                document(&issuer(namespace, AUTHORITY, &json!({"ca": {"secretName": AUTHORITY}})))?,
+                document(&ca(namespace))?,
+                document(&issuer(namespace, CA, &json!({"ca": {"secretName": CA}})))?,
                 document(&certificate(namespace))?,
             ],
         }],
@@ -50,10 +50,10 @@ pub(super) fn component(namespace: &str) -> Result<Component, YamlError> {
     })
 }
 
-/// What the API server reads to know whom to trust.
+/// The objects with a CA bundle.
 fn injected_targets() -> Vec<Target> {
-    let definition = |name: String| Target::object("CustomResourceDefinition", &name);
-    let mut targets: Vec<Target> = rbac::converted().into_iter().map(definition).collect();
+    let crd = |name: String| Target::object("CustomResourceDefinition", &name);
+    let mut targets: Vec<Target> = rbac::converted().into_iter().map(crd).collect();
     for kind in ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"] {
         targets.push(Target::object(kind, names::WEBHOOK_CONFIGURATION));
     }
@@ -69,18 +69,18 @@ fn issuer(namespace: &str, name: &str, spec: &Value) -> Value {
     })
 }
 
-/// The authority. The API server trusts what the newest certificate names as its authority, and a
-/// pod sees a new certificate a minute later than the API server. With a new key in between nobody
-/// would trust the old certificate for that minute, so the key stays.
-fn authority(namespace: &str) -> Value {
+/// The CA. cainjector injects the CA of the newest certificate, and a pod sees a new certificate a
+/// minute later than the API server. With a new CA key the API server would not trust the old
+/// certificate for that minute, so the key is kept.
+fn ca(namespace: &str) -> Value {
     json!({
         "apiVersion": API,
         "kind": "Certificate",
-        "metadata": labels::named(AUTHORITY, namespace),
+        "metadata": labels::named(CA, namespace),
         "spec": {
             "isCA": true,
-            "commonName": AUTHORITY,
-            "secretName": AUTHORITY,
+            "commonName": CA,
+            "secretName": CA,
             "duration": "87600h0m0s",
             "renewBefore": "8760h0m0s",
             "privateKey": {"algorithm": "ECDSA", "size": 256, "rotationPolicy": "Never"},
@@ -107,7 +107,7 @@ fn certificate(namespace: &str) -> Value {
             "renewBefore": "720h0m0s",
             "privateKey": {"algorithm": "ECDSA", "size": 256, "rotationPolicy": "Always"},
             "usages": ["digital signature", "server auth"],
-            "issuerRef": reference(AUTHORITY),
+            "issuerRef": reference(CA),
         },
     })
 }

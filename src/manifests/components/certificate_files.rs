@@ -1,4 +1,5 @@
-//! Component: serving certificate from files; the operator's permissions for its own CA are removed.
+//! Component: serving certificate from files; the operator's permissions for its own CA are
+//! removed.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use serde_json::json;
@@ -8,25 +9,25 @@ use super::super::rbac;
 use super::{Component, PatchFile, deployment, flag, removal};
 use crate::api::names;
 
-/// The name of this part, for those that need it.
+/// The name of this component, for those that need it.
 pub(super) const NAME: &str = "certificate-files";
-/// Where the files are in the pod.
-const FOLDER: &str = "/etc/quorate/webhook-certs";
+/// The mount path of the files.
+const MOUNT_PATH: &str = "/etc/quorate/webhook-certs";
 const VOLUME: &str = "webhook-certs";
 
 pub(super) fn component() -> Component {
     Component {
         name: NAME,
-        note: "The webhooks' certificate comes from the Secret quorate-webhook-tls, which somebody \
-               else makes and renews.\nThe operator then makes none, and has no right to read a \
-               Secret or to change what the API server trusts.\nSee webhook-certs/README.md.",
+        note: "The webhook certificate comes from the Secret quorate-webhook-tls, which another \
+               component creates and renews.\nThe operator issues none, and has no permission to \
+               read Secrets or to change CA bundles.\nSee webhook-certs/README.md.",
         has_overlay: false,
         needs: &[],
         resources: Vec::new(),
         patches: vec![
             PatchFile {
                 file: "flag.yaml",
-                body: json!([flag(&format!("--webhook-cert-dir={FOLDER}"))]),
+                body: json!([flag(&format!("--webhook-cert-dir={MOUNT_PATH}"))]),
                 targets: vec![deployment()],
             },
             PatchFile { file: "volume.yaml", body: volume(), targets: vec![deployment()] },
@@ -48,7 +49,7 @@ pub(super) fn component() -> Component {
     }
 }
 
-/// The whole Secret as a folder. A single file of it would never be refreshed.
+/// The whole Secret as a directory. A `subPath` mount would never be updated.
 fn volume() -> serde_json::Value {
     json!({
         "apiVersion": "apps/v1",
@@ -57,7 +58,7 @@ fn volume() -> serde_json::Value {
         "spec": {"template": {"spec": {
             "containers": [{
                 "name": names::OPERATOR,
-                "volumeMounts": [{"name": VOLUME, "mountPath": FOLDER, "readOnly": true}],
+                "volumeMounts": [{"name": VOLUME, "mountPath": MOUNT_PATH, "readOnly": true}],
             }],
             "volumes": [{"name": VOLUME, "secret": {"secretName": names::WEBHOOK_TLS_SECRET}}],
         }}},

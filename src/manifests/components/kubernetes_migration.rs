@@ -12,14 +12,14 @@ pub(super) fn component(namespace: &str) -> Result<Component, YamlError> {
     let name = names::MIGRATION_ROLE;
     Ok(Component {
         name: "kubernetes-migration",
-        note: "Stored objects are carried to another version by the migrator of Kubernetes 1.37 or newer, and not by \
-               the\noperator, which still proves the result. docs/upgrading.md has the difference.\nkubectl apply -k \
+        note: "Stored objects are rewritten by the StorageVersionMigration API of Kubernetes 1.37 or newer instead of \
+               the\noperator, which still verifies the result. See docs/upgrading.md for the difference.\nkubectl apply -k \
                deploy/overlays/kubernetes-migration",
         has_overlay: true,
         needs: &[],
         resources: vec![ResourceFile {
             file: "access.yaml",
-            note: "The right to ask that migrator, and nothing else.",
+            note: "Permission to use the StorageVersionMigration API.",
             documents: vec![
                 document(&service_account::cluster_role(name, rbac::delegated_migrations()))?,
                 document(&service_account::cluster_role_binding(name, namespace))?,

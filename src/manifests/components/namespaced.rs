@@ -11,9 +11,8 @@ use crate::api::names;
 pub(super) fn component() -> Component {
     Component {
         name: "namespaced",
-        note: "The operator works in its own namespace alone, with one Role. Another installation, \
-               exactly one, owns the\ncustom resource definitions and answers the webhooks; this \
-               one has neither.\nkubectl apply -k deploy/overlays/namespaced",
+        note: "The operator manages only its own namespace, with one Role. Exactly one other \
+               installation owns the\nCRDs and serves the webhooks; this one has neither.\nkubectl apply -k deploy/overlays/namespaced",
         has_overlay: true,
         needs: &[],
         resources: Vec::new(),
@@ -41,8 +40,8 @@ pub(super) fn component() -> Component {
     }
 }
 
-/// The webhooks' certificates are another's, so that Secret is not of it. What holds everywhere else holds
-/// here for one namespace.
+/// The permissions of all scopes for one namespace, without the webhook CA Secret: another
+/// installation serves the webhooks.
 fn rules() -> Value {
     let permissions = [
         rbac::leases(),
@@ -54,7 +53,7 @@ fn rules() -> Value {
     json!(rbac::rules(permissions.concat()))
 }
 
-/// The flag, and no port for webhooks. Kubernetes itself puts the namespace in.
+/// The flag, with the namespace inserted by Kubernetes, and no webhook port.
 fn run() -> Value {
     let port = format!("{CONTAINER}/ports/1");
     json!([

@@ -15,27 +15,26 @@ use crate::api::names;
 const DNS: i32 = 53;
 /// The API server's port: behind the `kubernetes` Service in most clusters, and in managed ones.
 const API_SERVER: [i32; 2] = [6443, 443];
-/// The ports of etcd's members: the first is asked, the first two are called when authorities change, and at the third
-/// they tell how far they are from each other.
+/// The ports of etcd members: client requests, TLS probes of the client and peer ports during a CA
+/// rotation, and the peer RTT in the metrics.
 const MEMBERS: [u16; 3] =
     [names::ETCD_CLIENT_PORT, names::ETCD_PEER_PORT, names::ETCD_METRICS_PORT];
 
 pub(super) fn component(namespace: &str) -> Result<Component, YamlError> {
     Ok(Component {
         name: "network-policy",
-        note: "Rules for who may talk to the operator and whom it may talk to. They hold only \
-               where the cluster's network\nenforces NetworkPolicy.\nkubectl apply -k \
+        note: "Restricts connections to and from the operator. Effective only if the network plugin \
+               of the cluster\nenforces NetworkPolicy.\nkubectl apply -k \
                deploy/overlays/network-policy",
         has_overlay: true,
         needs: &[],
         resources: vec![ResourceFile {
             file: "network-policy.yaml",
-            note: "In: probes and metrics (the kubelet comes from the node, whose address no \
-                   selector can name), and webhooks\n(the API server is rarely a pod).\nOut: DNS \
-                   (the resolver may run on the node), and the API server. Rules see the address \
-                   behind the `kubernetes`\nService: its port is 6443 in most clusters and 443 in \
-                   many managed ones. And the members of etcd clusters, on their three ports.\nWhatever is not named is denied, reason both directions \
-                   are.",
+            note: "Ingress: probes and metrics (the kubelet connects from the node, whose address no \
+                   selector matches), and\nwebhooks (the API server is rarely a pod).\nEgress: DNS (the \
+                   resolver may run on the node), the API server (policies apply to the endpoints \
+                   of the\n`kubernetes` Service: port 6443 in most clusters, 443 in many managed ones), \
+                   and the three ports of etcd members.\nEverything else is denied in both directions.",
             documents: vec![document(&policy(namespace))?],
         }],
         patches: Vec::new(),

@@ -11,8 +11,8 @@ use crate::api::names;
 pub(super) fn component() -> Component {
     Component {
         name: "strict",
-        note: "The operator grants itself nothing: an administrator binds the ClusterRole \
-               quorate-namespace in each namespace\nthat it shall work in. deploy/README.md has \
+        note: "The operator creates no RoleBindings: an administrator binds the ClusterRole \
+               quorate-namespace in each\nnamespace that the operator manages. See deploy/README.md for \
                the command.\nkubectl apply -k deploy/overlays/strict",
         has_overlay: true,
         needs: &[],

@@ -12,8 +12,8 @@ use crate::api::names;
 
 const MIGRATION_GROUP: &str = "storagemigration.k8s.io";
 
-/// Sees in which versions objects are stored, says when there is only one, and tells of it. Events about what has no
-/// namespace are in `default`, whatever the operator's own is.
+/// Reads and trims `storedVersions`, and reports it. Events about cluster-scoped objects are in the
+/// namespace `default`.
 pub(in crate::manifests) fn definitions() -> Vec<Permission> {
     let permission = |group, resource: &str, names, verbs, reason| Permission {
         scope: Scope::Cluster,
@@ -30,26 +30,26 @@ pub(in crate::manifests) fn definitions() -> Vec<Permission> {
             "customresourcedefinitions",
             all,
             READ,
-            "see in which versions objects of ours are stored",
+            "read the stored versions of the operator's kinds",
         ),
         permission(
             DEFINITION_GROUP,
             "customresourcedefinitions/status",
             converted(),
             &["patch"],
-            "take out of storedVersions what is proven to be gone",
+            "remove versions from storedVersions after a verified migration",
         ),
         permission(
             EVENTS_GROUP,
             "events",
             Vec::new(),
             &["create", "patch"],
-            "tell on a definition what becomes of its stored objects",
+            "report storage version migration on the CRD",
         ),
     ]
 }
 
-/// Where it is written down how far that is.
+/// The ConfigMap with the migration record.
 pub(in crate::manifests) fn migration_record() -> Vec<Permission> {
     let permission = |verbs, names, reason| Permission {
         scope: Scope::OwnNamespace,
@@ -63,17 +63,17 @@ pub(in crate::manifests) fn migration_record() -> Vec<Permission> {
         permission(
             &["create"],
             Vec::new(),
-            "make the ConfigMap with the record; a creation cannot be bound to a name",
+            "create the ConfigMap with the migration record; create cannot be restricted by name",
         ),
         permission(
             &["get", "patch"],
             strings(&[names::MIGRATION_RECORD]),
-            "write down how far stored objects are carried to another version",
+            "record the progress of storage version migration",
         ),
     ]
 }
 
-/// Stores objects anew, without changing them.
+/// Rewrites stored objects without changing them.
 pub(in crate::manifests) fn migration() -> Vec<Permission> {
     by_group(|kind| kind.has_older_versions().then(|| kind.plural()))
         .into_iter()
@@ -83,12 +83,12 @@ pub(in crate::manifests) fn migration() -> Vec<Permission> {
             resources,
             names: Vec::new(),
             verbs: &["patch"],
-            reason: "store objects in another version, without changing them",
+            reason: "rewrite stored objects in the storage version, without changing them",
         })
         .collect()
 }
 
-/// Asks Kubernetes' own migrator, and takes back what was asked; only where that was chosen.
+/// Delegates migrations to the `StorageVersionMigration` API; only with that component.
 pub(in crate::manifests) fn delegated_migrations() -> Vec<Permission> {
     let permission = |verbs, names, reason| Permission {
         scope: Scope::Cluster,
@@ -103,12 +103,12 @@ pub(in crate::manifests) fn delegated_migrations() -> Vec<Permission> {
         permission(
             &["create"],
             Vec::new(),
-            "ask Kubernetes' own migrator; a creation cannot be bound to a name",
+            "create StorageVersionMigrations; create cannot be restricted by name",
         ),
         permission(
             &["get", "delete"],
             named.map(Kind::migration_name).collect(),
-            "see how far it is, and ask again when it has failed",
+            "follow these StorageVersionMigrations, and recreate failed ones",
         ),
     ]
 }

@@ -7,8 +7,10 @@ use super::{Checker, OMIT_HINT, parse_duration};
 use crate::api::namespace_access::NamespaceAccess;
 use crate::cli::RunArgs;
 use crate::settings::{Certificates, Scope, WebhookMode, Webhooks};
-use crate::storage_migration::Way;
-use crate::webhook_certs::{CA, LEAF, Lifetimes, PROPAGATION_DELAY_FLAG};
+use crate::storage_migration::MigrationMode;
+use crate::webhook_certs::{
+    CA_LIFETIME_FLAG, LEAF_LIFETIME_FLAG, Lifetimes, PROPAGATION_DELAY_FLAG,
+};
 
 /// Value of `--webhook-listen` that disables the webhook server.
 const NONE: &str = "none";
@@ -36,16 +38,17 @@ impl Checker {
 
     fn lifetimes(&mut self, args: &RunArgs) -> Option<Lifetimes> {
         let lifetimes = Lifetimes {
-            ca: self.lifetime(CA, &args.webhook_ca_lifetime)?,
-            leaf: self.lifetime(LEAF, &args.webhook_leaf_lifetime)?,
-            settle: self.lifetime(PROPAGATION_DELAY_FLAG, &args.webhook_ca_propagation_delay)?,
+            ca: self.lifetime(CA_LIFETIME_FLAG, &args.webhook_ca_lifetime)?,
+            leaf: self.lifetime(LEAF_LIFETIME_FLAG, &args.webhook_leaf_lifetime)?,
+            propagation_delay: self
+                .lifetime(PROPAGATION_DELAY_FLAG, &args.webhook_ca_propagation_delay)?,
         };
         let errors = lifetimes.problems();
         let valid = errors.is_empty();
         for (setting, expected) in errors {
             let value = match setting {
-                CA => &args.webhook_ca_lifetime,
-                LEAF => &args.webhook_leaf_lifetime,
+                CA_LIFETIME_FLAG => &args.webhook_ca_lifetime,
+                LEAF_LIFETIME_FLAG => &args.webhook_leaf_lifetime,
                 _ => &args.webhook_ca_propagation_delay,
             };
             self.add(setting, value, &expected, "omit the three lifetime flags for the defaults");
@@ -62,11 +65,11 @@ impl Checker {
     }
 
     /// Checks the mode of storage version migration.
-    pub(super) fn migration(&mut self, args: &RunArgs) -> Option<Way> {
+    pub(super) fn migration(&mut self, args: &RunArgs) -> Option<MigrationMode> {
         match args.storage_migration.as_str() {
-            "operator" => Some(Way::Own),
-            "kubernetes" => Some(Way::Kubernetes),
-            "off" => Some(Way::Off),
+            "operator" => Some(MigrationMode::Operator),
+            "kubernetes" => Some(MigrationMode::Kubernetes),
+            "off" => Some(MigrationMode::Off),
             other => {
                 let expected = "must be operator, kubernetes or off";
                 self.add("--storage-migration", other, expected, OMIT_HINT);

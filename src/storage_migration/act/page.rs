@@ -1,176 +1,194 @@
-//! Works through one page of the list, several objects at a time.
-//! Comes in: the record. Goes out: the next record, or that the page must be tried again. May touch: `clients`. A page
-//! that is tried again costs no write of an object that was written: its revision is beyond the threshold by then.
+//! Processes one page of the list, several objects concurrently.
+//!
+//! Crash safety: a page that is processed again does not rewrite its objects again, because their
+//! revisions are beyond the threshold by then.
 
 use futures::StreamExt;
 use futures::stream;
 use kube::api::PartialObjectMeta;
 use serde_json::{Value, json};
 
-use super::{Acting, Done, which};
+use super::{Executor, StepResult, object_ref};
 use crate::clients::error::ErrorClass;
 use crate::clients::objects::ObjectError;
 use crate::clients::storage_versions::PageError;
 use crate::clients::{clock, fault_injection};
-use crate::storage_migration::memory::Memory;
-use crate::storage_migration::ownership::{is_foreign, rewritten};
+use crate::storage_migration::managed_fields::{migrate_managers, uses_unserved_version};
+use crate::storage_migration::progress_cache::ProgressCache;
 use crate::storage_migration::record::{Phase, Record};
-use crate::storage_migration::seen::Listed;
-use crate::storage_migration::settle::{
-    Answer, Fate, Paged, fate, fate_in_conflict, rewound, turned,
+use crate::storage_migration::state::ObjectKey;
+use crate::storage_migration::transition::{
+    ObjectOutcome, PageResult, WriteResponse, after_page, classify_conflict, classify_response,
+    restart_list,
 };
 use crate::telemetry::error_chain;
 
-/// So many objects are listed at a time. After each page it is written down how far the run is.
-const PAGE: u32 = 250;
-/// After so many without an answer, and none with one, nobody seems to be there.
-const MOST_UNKNOWN: usize = 8;
-/// An object that somebody else keeps writing is tried so often.
-const MOST_TRIES: u32 = 4;
+/// Objects per page. The progress is recorded after each page.
+const PAGE_SIZE: u32 = 250;
+/// After so many unknown outcomes and no known one, the API server or the webhook is unreachable.
+const MAX_UNKNOWN_OUTCOMES: usize = 8;
+/// How often the managed fields of an object are tried while another client keeps writing it.
+const MAX_WRITE_ATTEMPTS: u32 = 4;
 
-impl Acting<'_> {
-    /// Works through the next page.
-    pub(super) async fn page(&self, record: &Record, memory: &mut Memory) -> Done {
-        let list = match self.outlook.port.page(self.kind, PAGE, record.token.as_deref()).await {
+impl Executor<'_> {
+    /// Processes the next page.
+    pub(super) async fn process_page(
+        &self,
+        record: &Record,
+        cache: &mut ProgressCache,
+    ) -> StepResult {
+        let token = record.token.as_deref();
+        let list = match self.clients.storage_versions.page(self.kind, PAGE_SIZE, token).await {
             Ok(list) => list,
-            // What is left of the list, as it is now. What is new in the part that was looked at is stored as it
-            // should be.
+            // The token continues the list as it is now. Objects that were added to the processed
+            // part are stored in the storage version.
             Err(PageError::Expired(Some(token))) => {
                 return self.save(Record { token: Some(token), ..record.clone() }).await;
             }
-            Err(PageError::Expired(None)) => return self.save(rewound(record)).await,
-            Err(PageError::Call(error)) => return Done::Unwell(error_chain(&error)),
+            Err(PageError::Expired(None)) => return self.save(restart_list(record)).await,
+            Err(PageError::Call(error)) => return StepResult::Failed(error_chain(&error)),
         };
-        let mut paged = Paged::default();
-        let known: &Memory = memory;
-        let mut left = list.items.len();
-        let mut fates = stream::iter(list.items)
-            .map(|object| self.deal(record, object, known))
-            .buffer_unordered(known.width());
-        let mut proven = Vec::new();
-        while let Some((listed, fate, is_proof)) = fates.next().await {
-            left = left.saturating_sub(1);
-            paged.add(&listed, fate);
-            proven.extend(is_proof.then_some(listed));
-            let silent = paged.tally.written.saturating_add(paged.tally.failed) == 0;
-            if silent && paged.unknown.len() > MOST_UNKNOWN && !known.is_last_try() {
+        let mut page = PageResult::default();
+        let known: &ProgressCache = cache;
+        let mut remaining = list.items.len();
+        let mut outcomes = stream::iter(list.items)
+            .map(|object| self.process(record, object, known))
+            .buffer_unordered(known.concurrency());
+        let mut current = Vec::new();
+        while let Some((object, outcome, is_verified)) = outcomes.next().await {
+            remaining = remaining.saturating_sub(1);
+            page.add(&object, outcome);
+            current.extend(is_verified.then_some(object));
+            let no_response = page.counts.written.saturating_add(page.counts.failed) == 0;
+            if no_response && page.unknown.len() > MAX_UNKNOWN_OUTCOMES && !known.is_last_attempt()
+            {
                 break;
             }
         }
-        drop(fates);
-        for listed in &proven {
-            memory.prove(listed);
+        drop(outcomes);
+        for object in &current {
+            cache.record_current(object);
         }
-        if let Some(first) = paged.unknown.first() {
-            let why = format!("{}: {}", first.object, first.why);
-            if memory.tried(paged.tally.written) || left > 0 {
-                return Done::Unwell(why);
+        if let Some(first) = page.unknown.first() {
+            let message = format!("{}: {}", first.object, first.message);
+            if cache.record_page_failure(page.counts.written) || remaining > 0 {
+                return StepResult::Failed(message);
             }
-            paged.give_up();
+            page.fail_unknown();
         }
-        paged.carry(memory.carried);
+        page.add_earlier(cache.written_earlier);
         fault_injection::crash_point("migration", record.phase.name());
-        let next = list.metadata.continue_.filter(|token| !token.is_empty());
-        let dealt = paged.tally;
-        match self.save(turned(record, paged, next, self.definition, clock::wall())).await {
-            Done::Well(after, _) => {
-                memory.turn();
-                Done::Well(after, dealt)
+        let token = list.metadata.continue_.filter(|token| !token.is_empty());
+        let counts = page.counts;
+        match self.save(after_page(record, page, token, self.crd, clock::wall())).await {
+            StepResult::Done(after, _) => {
+                cache.record_page_done();
+                StepResult::Done(after, counts)
             }
-            other @ (Done::Late | Done::Unwell(_)) => other,
+            other @ (StepResult::Conflict | StepResult::Failed(_)) => other,
         }
     }
 
-    /// Deals with one object; also says whether its stored form is known to be right though it is old.
-    async fn deal(
+    /// Processes one object; also returns whether a write has verified that it is current.
+    async fn process(
         &self,
         record: &Record,
         object: PartialObjectMeta,
-        memory: &Memory,
-    ) -> (Listed, Fate, bool) {
-        let listed = Listed::read(&object.metadata);
-        if record.phase == Phase::Owners {
-            let fate = self.rewrite(&listed, &object).await;
-            return (listed, fate, false);
+        cache: &ProgressCache,
+    ) -> (ObjectKey, ObjectOutcome, bool) {
+        let key = ObjectKey::new(&object.metadata);
+        if record.phase == Phase::ManagedFields {
+            let outcome = self.rewrite_managed_fields(&key, &object).await;
+            return (key, outcome, false);
         }
-        if listed.is_after(record.threshold) || memory.is_proven(&listed) {
-            return (listed, Fate::Fresh, false);
+        if key.is_after(record.threshold) || cache.is_current(&key) {
+            return (key, ObjectOutcome::Current, false);
         }
-        let fate = self.store(record, &listed).await;
-        let is_proof = fate == Fate::Fresh;
-        (listed, fate, is_proof)
+        let outcome = self.rewrite(record, &key).await;
+        let is_verified = outcome == ObjectOutcome::Current;
+        (key, outcome, is_verified)
     }
 
     /// Writes an object without changing it.
-    async fn store(&self, record: &Record, listed: &Listed) -> Fate {
-        let nothing =
-            json!({ "metadata": { "uid": listed.uid, "resourceVersion": listed.version } });
-        if let Some(fate) = fate(listed, self.write(listed, &nothing).await) {
-            return fate;
+    async fn rewrite(&self, record: &Record, key: &ObjectKey) -> ObjectOutcome {
+        let empty =
+            json!({ "metadata": { "uid": key.uid, "resourceVersion": key.resource_version } });
+        if let Some(outcome) = classify_response(key, self.write(key, &empty).await) {
+            return outcome;
         }
-        match self.outlook.port.metadata(which(self.kind, listed)).await {
+        match self.clients.storage_versions.metadata(object_ref(self.kind, key)).await {
             Ok(found) => {
-                let found = found.map(|it| Listed::read(&it.metadata));
-                fate_in_conflict(listed, record.threshold, found.as_ref())
+                let found = found.map(|found| ObjectKey::new(&found.metadata));
+                classify_conflict(key, record.threshold, found.as_ref())
             }
-            Err(error) => Fate::Unknown(error_chain(&error)),
+            Err(error) => ObjectOutcome::Unknown(error_chain(&error)),
         }
     }
 
-    /// Writes an object. The rights in a namespace come with the leader, a moment after it begins: only who is refused
-    /// although it has them was refused for the object's sake.
-    async fn write(&self, listed: &Listed, patch: &Value) -> Answer {
-        let which = which(self.kind, listed);
-        let first = answer(self.outlook.port.merge(which, patch).await);
-        let Answer::Refused(_) = &first else { return first };
-        match self.outlook.port.can_write(which).await {
-            Ok(true) => answer(self.outlook.port.merge(which, patch).await),
-            Ok(false) => {
-                let place = &listed.namespace;
-                Answer::Unknown(format!("the operator may not write in the namespace {place}"))
-            }
-            Err(error) => Answer::Unknown(error_chain(&error)),
+    /// Writes an object. The permissions in a namespace are granted shortly after a leader starts:
+    /// a rejection is attributed to the object only if the operator has the permission.
+    async fn write(&self, key: &ObjectKey, patch: &Value) -> WriteResponse {
+        let object = object_ref(self.kind, key);
+        let client = &self.clients.storage_versions;
+        let first = write_response(client.merge(object, patch).await);
+        let WriteResponse::Rejected(_) = &first else { return first };
+        match client.can_write(object).await {
+            Ok(true) => write_response(client.merge(object, patch).await),
+            Ok(false) => WriteResponse::Unknown(format!(
+                "the operator has no permission to write in namespace {}",
+                key.namespace
+            )),
+            Err(error) => WriteResponse::Unknown(error_chain(&error)),
         }
     }
 
-    /// Makes the owners of an object speak the hub's version, if one of them speaks a version that is not served.
-    async fn rewrite(&self, listed: &Listed, object: &PartialObjectMeta) -> Fate {
-        let served = self.definition.served();
+    /// Moves the field managers of an object that use an unserved version to the hub version.
+    async fn rewrite_managed_fields(
+        &self,
+        key: &ObjectKey,
+        object: &PartialObjectMeta,
+    ) -> ObjectOutcome {
+        let served = self.crd.served();
         let entries = object.metadata.managed_fields.iter().flatten();
         let entries: Vec<Value> = entries.map(|entry| json!(entry)).collect();
-        if !is_foreign(self.kind, &entries, &served) {
-            return Fate::Fresh;
+        if !uses_unserved_version(self.kind, &entries, &served) {
+            return ObjectOutcome::Current;
         }
-        for _ in 0..MOST_TRIES {
-            let whole = match self.outlook.port.object(which(self.kind, listed)).await {
-                Ok(Some(whole)) => whole,
-                Ok(None) => return Fate::Gone,
-                Err(error) => return Fate::Unknown(error_chain(&error)),
+        for _ in 0..MAX_WRITE_ATTEMPTS {
+            let object =
+                match self.clients.storage_versions.object(object_ref(self.kind, key)).await {
+                    Ok(Some(object)) => object,
+                    Ok(None) => return ObjectOutcome::Deleted,
+                    Err(error) => return ObjectOutcome::Unknown(error_chain(&error)),
+                };
+            let Some(entries) = migrate_managers(self.kind, &object, &served) else {
+                return ObjectOutcome::Current;
             };
-            let Some(owners) = rewritten(self.kind, &whole, &served) else { return Fate::Fresh };
-            let text = |pointer: &str| whole.pointer(pointer).cloned().unwrap_or_default();
+            let field = |pointer: &str| object.pointer(pointer).cloned().unwrap_or_default();
             let patch = json!({ "metadata": {
-                "uid": text("/metadata/uid"),
-                "resourceVersion": text("/metadata/resourceVersion"),
-                "managedFields": owners,
+                "uid": field("/metadata/uid"),
+                "resourceVersion": field("/metadata/resourceVersion"),
+                "managedFields": entries,
             } });
-            if let Some(fate) = fate(listed, self.write(listed, &patch).await) {
-                return fate;
+            if let Some(outcome) = classify_response(key, self.write(key, &patch).await) {
+                return outcome;
             }
         }
-        Fate::Failed("somebody else keeps writing it".to_owned())
+        ObjectOutcome::Failed("another client keeps writing the object".to_owned())
     }
 }
 
-fn answer(answer: Result<PartialObjectMeta, ObjectError>) -> Answer {
-    match answer {
-        Ok(taken) => Answer::Taken(taken.metadata.resource_version.unwrap_or_default()),
+fn write_response(response: Result<PartialObjectMeta, ObjectError>) -> WriteResponse {
+    match response {
+        Ok(written) => {
+            WriteResponse::Accepted(written.metadata.resource_version.unwrap_or_default())
+        }
         Err(error) => match error.class() {
-            ErrorClass::NotFound => Answer::NotFound,
-            ErrorClass::Conflict => Answer::Conflict,
-            ErrorClass::Rejected => Answer::Refused(error_chain(&error)),
+            ErrorClass::NotFound => WriteResponse::NotFound,
+            ErrorClass::Conflict => WriteResponse::Conflict,
+            ErrorClass::Rejected => WriteResponse::Rejected(error_chain(&error)),
             ErrorClass::ServerError | ErrorClass::Unreachable => {
-                Answer::Unknown(error_chain(&error))
+                WriteResponse::Unknown(error_chain(&error))
             }
         },
     }

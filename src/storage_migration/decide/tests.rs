@@ -1,16 +1,17 @@
-//! What is decided about stored objects, rule by rule.
+//! The rules of the migration, one by one.
 
 use jiff::Timestamp;
 
 use super::*;
 use crate::api::kinds;
-use crate::storage_migration::memory::Memory;
-use crate::storage_migration::record;
-use crate::storage_migration::settle::{Beginning, begun};
+use crate::storage_migration::progress_cache::ProgressCache;
+use crate::storage_migration::record::DelegatedRecord;
+use crate::storage_migration::transition::{self, StartParams};
 
-const SETTLED: MonotonicTime = MonotonicTime::new(Duration::from_mins(1));
+/// After the propagation delay of a CRD that was observed at the start.
+const LATER: MonotonicTime = MonotonicTime::new(Duration::from_mins(1));
 
-fn definition(stored: &[&str]) -> StoredCrd {
+fn crd(stored: &[&str]) -> StoredCrd {
     let text = |text: &&str| (*text).to_owned();
     StoredCrd {
         name: "etcdclusters.etcd.appdelivery.cncf.io".to_owned(),
@@ -26,213 +27,220 @@ fn definition(stored: &[&str]) -> StoredCrd {
     }
 }
 
-fn run(definition: &StoredCrd, phase: Phase) -> Record {
-    let beginning = Beginning {
-        goal: Goal::Storage,
-        way: Way::Own,
+fn run(crd: &StoredCrd, phase: Phase) -> Record {
+    let params = StartParams {
+        goal: Goal::StorageVersion,
+        mode: MigrationMode::Operator,
         threshold: 7,
         total: 3,
         now: Timestamp::UNIX_EPOCH,
     };
-    Record { phase, owners_speak: definition.served(), ..begun(definition, None, &beginning) }
+    let record = transition::start(crd, None, &params);
+    Record { phase, served_by_managers: crd.served(), ..record }
 }
 
-struct World {
-    definition: StoredCrd,
+struct TestState {
+    crd: StoredCrd,
     record: Option<Record>,
-    way: Way,
-    others: Reading<bool>,
-    errand: Errand,
-    asked: Option<String>,
-    memory: Memory,
+    mode: MigrationMode,
+    mixed_versions: Reading<bool>,
+    delegated: DelegatedMigration,
+    retry_request: Option<String>,
+    cache: ProgressCache,
 }
 
-impl World {
+impl TestState {
     fn new(stored: &[&str], phase: Option<Phase>) -> Self {
-        let definition = definition(stored);
-        let mut memory = Memory::default();
-        memory.see(&definition, MonotonicTime::default());
+        let crd = crd(stored);
+        let mut cache = ProgressCache::default();
+        cache.observe(&crd, MonotonicTime::default());
         Self {
-            record: phase.map(|phase| run(&definition, phase)),
-            definition,
-            way: Way::Own,
-            others: Reading::Known(false),
-            errand: Errand::Absent,
-            asked: None,
-            memory,
+            record: phase.map(|phase| run(&crd, phase)),
+            crd,
+            mode: MigrationMode::Operator,
+            mixed_versions: Reading::Known(false),
+            delegated: DelegatedMigration::NotFound,
+            retry_request: None,
+            cache,
         }
     }
 
     fn decide_at(&self, now: MonotonicTime) -> Plan {
-        decide(&Seen {
+        decide(&ObservedState {
             kind: kinds::by_name("EtcdCluster").unwrap(),
-            way: self.way,
-            definition: Reading::Known(Some(self.definition.clone())),
+            mode: self.mode,
+            crd: Reading::Known(Some(self.crd.clone())),
             record: Reading::Known(self.record.clone()),
-            asked: self.asked.clone(),
-            others: self.others.clone(),
-            errand: Reading::Known(self.errand.clone()),
-            memory: &self.memory,
+            retry_request: self.retry_request.clone(),
+            mixed_versions: self.mixed_versions.clone(),
+            delegated: Reading::Known(self.delegated.clone()),
+            cache: &self.cache,
             now,
         })
     }
 
-    fn decide(&self) -> (Step, Because) {
-        let Plan { step, because, wake: _ } = self.decide_at(SETTLED);
-        (step, because)
+    fn decide(&self) -> (Step, Reason) {
+        let Plan { step, reason, requeue_at: _ } = self.decide_at(LATER);
+        (step, reason)
     }
 }
 
 #[test]
-fn nothing_is_done_about_objects_that_are_stored_as_they_should_be() {
-    let world = World::new(&["v1"], Some(Phase::Done));
-    let plan = world.decide_at(SETTLED);
-    assert_eq!((plan.step, plan.because, plan.wake), (Step::Wait, Because::NothingStale, None));
+fn up_to_date_objects_are_not_migrated() {
+    let state = TestState::new(&["v1"], Some(Phase::Complete));
+    let plan = state.decide_at(LATER);
+    assert_eq!((plan.step, plan.reason, plan.requeue_at), (Step::Wait, Reason::UpToDate, None));
 }
 
 #[test]
-fn a_definition_that_has_just_changed_is_left_alone_for_a_while() {
-    let world = World::new(&["v1alpha1", "v1"], None);
-    let plan = world.decide_at(MonotonicTime::new(Duration::from_secs(1)));
-    assert_eq!((plan.step, plan.because), (Step::Wait, Because::Settling));
-    assert_eq!(plan.wake, Some(MonotonicTime::new(SETTLE)));
-    assert_eq!(world.decide(), (Step::Begin(Goal::Storage), Because::VersionsStale));
+fn migration_starts_only_after_the_propagation_delay_of_a_changed_crd() {
+    let state = TestState::new(&["v1alpha1", "v1"], None);
+    let plan = state.decide_at(MonotonicTime::new(Duration::from_secs(1)));
+    assert_eq!((plan.step, plan.reason), (Step::Wait, Reason::WaitingForPropagation));
+    assert_eq!(plan.requeue_at, Some(MonotonicTime::new(PROPAGATION_DELAY)));
+    assert_eq!(state.decide(), (Step::Start(Goal::StorageVersion), Reason::OldVersionsStored));
 }
 
 #[test]
-fn a_run_goes_on_where_it_stood() {
+fn migration_resumes_from_its_record() {
     for (phase, step) in [
-        (Phase::Writing, Step::Page(Phase::Writing)),
-        (Phase::Verifying, Step::Page(Phase::Verifying)),
-        (Phase::Proven, Step::Trim),
-        (Phase::Owners, Step::Page(Phase::Owners)),
+        (Phase::Rewriting, Step::ProcessPage(Phase::Rewriting)),
+        (Phase::Verifying, Step::ProcessPage(Phase::Verifying)),
+        (Phase::Verified, Step::TrimStoredVersions),
+        (Phase::ManagedFields, Step::ProcessPage(Phase::ManagedFields)),
     ] {
-        assert_eq!(World::new(&["v1alpha1", "v1"], Some(phase)).decide().0, step);
+        assert_eq!(TestState::new(&["v1alpha1", "v1"], Some(phase)).decide().0, step);
     }
 }
 
 #[test]
-fn a_proof_that_was_made_under_another_definition_proves_nothing() {
+fn record_of_another_crd_spec_does_not_allow_trimming() {
     let changes: [fn(&mut StoredCrd); 4] = [
-        |it| it.spec_fingerprint = "kubectl, later".to_owned(),
-        |it| it.storage = "v1beta1".to_owned(),
-        |it| it.uid = "another".to_owned(),
-        |it| it.versions.truncate(2),
+        |crd| crd.spec_fingerprint = "kubectl, later".to_owned(),
+        |crd| crd.storage = "v1beta1".to_owned(),
+        |crd| crd.uid = "another".to_owned(),
+        |crd| crd.versions.truncate(2),
     ];
     for change in changes {
-        let mut world = World::new(&["v1alpha1", "v1"], Some(Phase::Proven));
-        change(&mut world.definition);
-        assert_eq!(world.decide(), (Step::Begin(Goal::Storage), Because::VersionsStale));
-        world.memory.see(&world.definition, SETTLED);
-        let (step, because) = world.decide();
-        // The list of versions is no part of what has to settle: what is stored is.
-        let waits = world.definition.versions.len() == 3;
-        assert_eq!(step == Step::Wait && because == Because::Settling, waits, "{because:?}");
+        let mut state = TestState::new(&["v1alpha1", "v1"], Some(Phase::Verified));
+        change(&mut state.crd);
+        assert_eq!(state.decide(), (Step::Start(Goal::StorageVersion), Reason::OldVersionsStored));
+        state.cache.observe(&state.crd, LATER);
+        let (step, reason) = state.decide();
+        // The list of versions does not affect what is stored, so it needs no propagation delay.
+        let waits = state.crd.versions.len() == 3;
+        let waiting = step == Step::Wait && reason == Reason::WaitingForPropagation;
+        assert_eq!(waiting, waits, "{reason:?}");
     }
 }
 
 #[test]
-fn authorities_that_are_put_in_meanwhile_do_not_begin_a_run_anew() {
-    let mut world = World::new(&["v1alpha1", "v1"], Some(Phase::Proven));
-    world.definition.resource_version = "2".to_owned();
-    assert_eq!(world.decide(), (Step::Trim, Because::Proven));
+fn injected_ca_bundle_does_not_restart_a_migration() {
+    let mut state = TestState::new(&["v1alpha1", "v1"], Some(Phase::Verified));
+    state.crd.resource_version = "2".to_owned();
+    assert_eq!(state.decide(), (Step::TrimStoredVersions, Reason::Verified));
 }
 
 #[test]
-fn each_obstacle_is_named_and_nothing_is_written_meanwhile() {
-    let meddle = |change: fn(&mut World), because| {
-        for phase in [None, Some(Phase::Writing), Some(Phase::Verifying), Some(Phase::Proven)] {
-            let mut world = World::new(&["v1alpha1", "v1"], phase);
-            change(&mut world);
-            assert_eq!(world.decide(), (Step::Wait, because), "{phase:?}");
+fn each_obstacle_has_its_reason_and_nothing_is_written() {
+    let check = |change: fn(&mut TestState), reason| {
+        for phase in [None, Some(Phase::Rewriting), Some(Phase::Verifying), Some(Phase::Verified)] {
+            let mut state = TestState::new(&["v1alpha1", "v1"], phase);
+            change(&mut state);
+            assert_eq!(state.decide(), (Step::Wait, reason), "{phase:?}");
         }
     };
-    meddle(|it| it.way = Way::Off, Because::SwitchedOff);
-    meddle(|it| it.definition.stored.push("v2".to_owned()), Because::Stranded);
-    meddle(|it| it.definition.established = false, Because::NotServed);
-    meddle(|it| it.definition.versions[0].1 = false, Because::NotServed);
-    meddle(|it| it.definition.converted = false, Because::NotConverted);
-    meddle(|it| it.definition.paused = true, Because::Paused);
-    meddle(|it| it.others = Reading::Known(true), Because::OtherReleases);
-    meddle(|it| it.others = Reading::Unknown, Because::Unread);
-    meddle(|it| it.memory.unwell(SETTLED), Because::BackedOff);
+    check(|state| state.mode = MigrationMode::Off, Reason::Disabled);
+    check(|state| state.crd.stored.push("v2".to_owned()), Reason::UnknownStoredVersion);
+    check(|state| state.crd.established = false, Reason::NotEstablished);
+    check(|state| state.crd.versions[0].1 = false, Reason::NotEstablished);
+    check(|state| state.crd.converted = false, Reason::NoConversionWebhook);
+    check(|state| state.crd.paused = true, Reason::Paused);
+    check(|state| state.mixed_versions = Reading::Known(true), Reason::MixedOperatorVersions);
+    check(|state| state.mixed_versions = Reading::Unknown, Reason::ReadFailed);
+    check(|state| state.cache.record_failure(LATER), Reason::BackingOff);
 }
 
 #[test]
-fn what_could_not_be_read_is_waited_for() {
-    let world = World::new(&["v1alpha1", "v1"], Some(Phase::Proven));
-    let seen = |definition, record| Seen {
+fn failed_reads_are_retried() {
+    let state = TestState::new(&["v1alpha1", "v1"], Some(Phase::Verified));
+    let observed = |crd, record| ObservedState {
         kind: kinds::by_name("EtcdCluster").unwrap(),
-        way: Way::Own,
-        definition,
+        mode: MigrationMode::Operator,
+        crd,
         record,
-        asked: None,
-        others: Reading::Known(false),
-        errand: Reading::Unknown,
-        memory: &world.memory,
-        now: SETTLED,
+        retry_request: None,
+        mixed_versions: Reading::Known(false),
+        delegated: Reading::Unknown,
+        cache: &state.cache,
+        now: LATER,
     };
-    let known = || Reading::Known(Some(world.definition.clone()));
-    for seen in [
-        seen(Reading::Unknown, Reading::Known(None)),
-        seen(known(), Reading::Unknown),
-        seen(Reading::Unknown, Reading::Unknown),
+    let known = || Reading::Known(Some(state.crd.clone()));
+    for observed in [
+        observed(Reading::Unknown, Reading::Known(None)),
+        observed(known(), Reading::Unknown),
+        observed(Reading::Unknown, Reading::Unknown),
     ] {
-        assert_eq!(decide(&seen).because, Because::Unread);
+        assert_eq!(decide(&observed).reason, Reason::ReadFailed);
     }
 }
 
 #[test]
-fn what_was_refused_is_tried_again_later_or_when_somebody_asks() {
-    let mut world = World::new(&["v1alpha1", "v1"], Some(Phase::Held));
-    world.memory.held(SETTLED);
-    assert_eq!(world.decide(), (Step::Wait, Because::ObjectsRefused));
-    let later = world.decide_at(SETTLED.plus(FIRST_REPEAT));
-    assert_eq!((later.step, later.because), (Step::Note(Phase::Writing), Because::TriedAgain));
-    world.asked = Some("now".to_owned());
-    assert_eq!(world.decide(), (Step::Note(Phase::Writing), Because::TriedAgain));
-    world.memory.answer(world.asked.clone());
-    assert_eq!(world.decide(), (Step::Wait, Because::ObjectsRefused));
+fn failed_objects_are_retried_after_a_delay_or_on_request() {
+    let mut state = TestState::new(&["v1alpha1", "v1"], Some(Phase::Blocked));
+    state.cache.record_blocked(LATER);
+    assert_eq!(state.decide(), (Step::Wait, Reason::ObjectsFailed));
+    let later = state.decide_at(LATER.plus(MIN_RETRY_DELAY));
+    let retry = (Step::EnterPhase(Phase::Rewriting), Reason::Retrying);
+    assert_eq!((later.step, later.reason), retry);
+    state.retry_request = Some("now".to_owned());
+    assert_eq!(state.decide(), retry);
+    state.cache.record_retry(state.retry_request.clone());
+    assert_eq!(state.decide(), (Step::Wait, Reason::ObjectsFailed));
 }
 
 #[test]
-fn owners_are_looked_at_once_for_the_versions_that_are_served() {
-    let mut world = World::new(&["v1"], Some(Phase::Done));
-    world.definition.versions[2].1 = false;
-    assert_eq!(world.decide(), (Step::Begin(Goal::Owners), Because::OwnersStale));
-    let served = world.definition.served();
-    world.record.as_mut().unwrap().owners_speak = served;
-    assert_eq!(world.decide(), (Step::Wait, Because::NothingStale));
+fn field_managers_are_checked_once_for_each_set_of_served_versions() {
+    let mut state = TestState::new(&["v1"], Some(Phase::Complete));
+    state.crd.versions[2].1 = false;
+    assert_eq!(state.decide(), (Step::Start(Goal::ManagedFields), Reason::OldFieldManagers));
+    let served = state.crd.served();
+    state.record.as_mut().unwrap().served_by_managers = served;
+    assert_eq!(state.decide(), (Step::Wait, Reason::UpToDate));
 }
 
 #[test]
-fn a_definition_that_somebody_else_trimmed_ends_the_run() {
-    for phase in [Phase::Writing, Phase::Verifying, Phase::Proven, Phase::Held] {
-        let world = World::new(&["v1"], Some(phase));
-        assert_eq!(world.decide(), (Step::Note(Phase::Done), Because::TrimmedElsewhere));
+fn migration_completes_if_another_client_trims_stored_versions() {
+    for phase in [Phase::Rewriting, Phase::Verifying, Phase::Verified, Phase::Blocked] {
+        let state = TestState::new(&["v1"], Some(phase));
+        assert_eq!(state.decide(), (Step::EnterPhase(Phase::Complete), Reason::AlreadyTrimmed));
     }
 }
 
 #[test]
-fn kubernetes_own_migrator_is_asked_and_never_believed() {
-    let mut world = World::new(&["v1alpha1", "v1"], Some(Phase::Delegated));
-    world.way = Way::Kubernetes;
-    assert_eq!(world.decide().0, Step::Send);
-    let there = |uid: &str, end| Errand::There { uid: uid.to_owned(), end };
-    world.errand = there("old", Some(End::Succeeded));
-    let old = Step::Clear { uid: "old".to_owned(), failed: false };
-    assert_eq!(world.decide().0, old, "an errand of an earlier run");
-    let errand = record::Errand { uid: "mine".to_owned(), failed: 0 };
-    world.record.as_mut().unwrap().errand = Some(errand);
-    world.errand = there("mine", None);
-    assert_eq!(world.decide(), (Step::Wait, Because::ErrandUnderWay));
-    world.errand = there("mine", Some(End::Succeeded));
-    assert_eq!(world.decide(), (Step::Note(Phase::Verifying), Because::ErrandDone));
-    world.errand = there("mine", Some(End::Failed));
-    assert_eq!(world.decide().0, Step::Clear { uid: "mine".to_owned(), failed: true });
-    world.record.as_mut().unwrap().errand.as_mut().unwrap().failed = MOST_ERRANDS;
-    assert_eq!(world.decide(), (Step::Note(Phase::Writing), Because::ErrandFailed));
-    world.record.as_mut().unwrap().errand = None;
-    world.errand = Errand::Unserved;
-    assert_eq!(world.decide(), (Step::Note(Phase::Writing), Because::ErrandUnserved));
+fn delegated_migration_is_verified_and_replaced_after_repeated_failures() {
+    let mut state = TestState::new(&["v1alpha1", "v1"], Some(Phase::Delegated));
+    state.mode = MigrationMode::Kubernetes;
+    assert_eq!(state.decide().0, Step::CreateDelegated);
+    let found = |uid: &str, outcome| DelegatedMigration::Found { uid: uid.to_owned(), outcome };
+    state.delegated = found("old", Some(Outcome::Succeeded));
+    let delete = Step::DeleteDelegated { uid: "old".to_owned(), failed: false };
+    assert_eq!(state.decide().0, delete, "left by an earlier migration");
+    let recorded = DelegatedRecord { uid: "mine".to_owned(), failed: 0 };
+    state.record.as_mut().unwrap().delegated = Some(recorded);
+    state.delegated = found("mine", None);
+    assert_eq!(state.decide(), (Step::Wait, Reason::DelegatedInProgress));
+    state.delegated = found("mine", Some(Outcome::Succeeded));
+    let verify = Step::EnterPhase(Phase::Verifying);
+    assert_eq!(state.decide(), (verify, Reason::DelegatedSucceeded));
+    state.delegated = found("mine", Some(Outcome::Failed));
+    let delete = Step::DeleteDelegated { uid: "mine".to_owned(), failed: true };
+    assert_eq!(state.decide().0, delete);
+    let recorded = state.record.as_mut().unwrap().delegated.as_mut();
+    recorded.unwrap().failed = MAX_DELEGATED_FAILURES;
+    let rewrite = Step::EnterPhase(Phase::Rewriting);
+    assert_eq!(state.decide(), (rewrite.clone(), Reason::DelegatedFailed));
+    state.record.as_mut().unwrap().delegated = None;
+    state.delegated = DelegatedMigration::NotServed;
+    assert_eq!(state.decide(), (rewrite, Reason::MigratorUnavailable));
 }

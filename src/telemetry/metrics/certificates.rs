@@ -41,7 +41,7 @@ impl CertificateMetrics {
         );
         registry.register(
             "quorate_ca_bundle_targets",
-            "Definitions and webhook configurations by how they gate_state to our authorities",
+            "CRDs and webhook configurations with a CA bundle, by state",
             targets,
         );
         all

@@ -1,7 +1,7 @@
 //! Metrics of the webhook server.
 //!
-//! Labels are closed enums: nothing that a request contains becomes a label, so a request can neither
-//! grow the number of series nor expose names of other users.
+//! Labels are closed enums: nothing that a request contains becomes a label, so a request can
+//! neither grow the number of series nor expose names of other users.
 
 use std::fmt::{Error, Write};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-/// From a tenth of a millisecond to ten seconds. 50 ms is what Kubernetes grants a conversion.
+/// From a tenth of a millisecond to ten seconds. Kubernetes allows 50 ms for a conversion.
 const DURATION_BUCKETS: [f64; 9] = [0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.25, 1.0, 10.0];
 
 /// Declares a label: the variants, and the label value of each.
@@ -87,7 +87,7 @@ label! {
         SlowHeader => "slow_header",
         /// A request's body took too long.
         SlowBody => "slow_body",
-        /// The answer was read too slowly.
+        /// The response was read too slowly.
         SlowReader => "slow_reader",
         /// All connections are in use, and none could be evicted.
         ConnectionLimit => "connection_limit",
@@ -150,7 +150,7 @@ impl WebhookMetrics {
         };
         registry.register(
             "quorate_webhook_requests",
-            "Answered requests, by type and outcome",
+            "Webhook requests, by type and outcome",
             metrics.requests.clone(),
         );
         registry.register(
@@ -160,7 +160,7 @@ impl WebhookMetrics {
         );
         registry.register(
             "quorate_webhook_converted_objects",
-            "Converted objects",
+            "Objects converted by the webhook",
             metrics.converted_objects.clone(),
         );
         registry.register(

@@ -8,25 +8,25 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 type Counts = BTreeMap<IpAddr, usize>;
 
-/// The peers of all peers.
+/// The connections of all peers.
 pub(super) struct PeerConnections {
     max_per_peer: usize,
     counts: Arc<Mutex<Counts>>,
 }
 
-/// One slot, as long as it lives.
+/// A connection of a peer; dropping it frees the slot.
 pub(super) struct ConnectionSlot {
     peer: IpAddr,
     counts: Arc<Mutex<Counts>>,
 }
 
 impl PeerConnections {
-    /// So many peers for each peer.
+    /// At most so many connections for each peer.
     pub(super) fn new(max_per_peer: usize) -> Self {
         Self { max_per_peer, counts: Arc::default() }
     }
 
-    /// A slot for `peer`, unless it has counts all of its own.
+    /// A slot for `peer`; none if the peer is at its limit.
     pub(super) fn take(&self, peer: IpAddr) -> Option<ConnectionSlot> {
         let mut counts = lock(&self.counts);
         let count = counts.entry(peer).or_default();
@@ -41,17 +41,17 @@ impl PeerConnections {
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         let mut counts = lock(&self.counts);
-        let left = counts.get(&self.peer).map_or(0, |count| count.saturating_sub(1));
-        // A peer that has left is forgotten, or the list would grow with every address.
-        if left == 0 {
+        let remaining = counts.get(&self.peer).map_or(0, |count| count.saturating_sub(1));
+        // Peers without connections are removed, or the map would grow with every address.
+        if remaining == 0 {
             counts.remove(&self.peer);
         } else {
-            counts.insert(self.peer, left);
+            counts.insert(self.peer, remaining);
         }
     }
 }
 
-/// A count is whole at every moment, so a panic elsewhere cannot have broken it.
+/// The counts are consistent at any point, so a poisoned lock is valid.
 fn lock(counts: &Mutex<Counts>) -> MutexGuard<'_, Counts> {
     counts.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_peer_cannot_take_the_seats_of_another_and_gives_its_own_back() {
+    fn each_peer_has_its_own_limit_and_dropped_slots_are_free() {
         let peers = PeerConnections::new(2);
         let one = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
         let other = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));

@@ -29,15 +29,15 @@ async fn start_server() -> TestServer {
     TestServer { address, gates, stop, task }
 }
 
-/// Sends bytes and reads what comes back until the other end hangs up.
+/// Sends bytes and reads until the server closes the connection.
 async fn exchange(address: SocketAddr, bytes: &[u8]) -> String {
     let bytes = bytes.to_vec();
     let exchanged = spawn_blocking(move || {
         let mut client = Client::connect(address).unwrap();
         client.write_all(&bytes).ok();
-        let mut answer = Vec::new();
-        client.read_to_end(&mut answer).ok();
-        answer
+        let mut response = Vec::new();
+        client.read_to_end(&mut response).ok();
+        response
     });
     String::from_utf8_lossy(&exchanged.await.unwrap()).into_owned()
 }
@@ -48,7 +48,7 @@ async fn get_path(address: SocketAddr, path: &str) -> String {
 }
 
 #[tokio::test]
-async fn readiness_follows_the_gates_and_names_each_of_them() {
+async fn readyz_reports_every_gate() {
     let server = start_server().await;
     let closed = get_path(server.address, names::READY_PATH).await;
     assert!(closed.starts_with("HTTP/1.1 503"), "{closed}");
@@ -60,7 +60,7 @@ async fn readiness_follows_the_gates_and_names_each_of_them() {
 }
 
 #[tokio::test]
-async fn liveness_and_metrics_answer_whatever_the_gates_say() {
+async fn livez_and_metrics_do_not_depend_on_the_gates() {
     let server = start_server().await;
     let live = get_path(server.address, names::LIVE_PATH).await;
     assert!(live.starts_with("HTTP/1.1 200"), "{live}");
@@ -70,7 +70,7 @@ async fn liveness_and_metrics_answer_whatever_the_gates_say() {
 }
 
 #[tokio::test]
-async fn a_bad_request_is_refused_and_the_next_good_one_is_answered() {
+async fn bad_requests_are_rejected_and_the_next_valid_one_succeeds() {
     let server = start_server().await;
     let long = format!("GET /{} HTTP/1.1\r\n\r\n", "a".repeat(64 * 1024));
     let many = format!("GET /livez HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(1000));
@@ -84,30 +84,30 @@ async fn a_bad_request_is_refused_and_the_next_good_one_is_answered() {
         many.as_bytes(),
     ];
     for bytes in bad {
-        let answer = exchange(server.address, bytes).await;
-        assert!(!answer.starts_with("HTTP/1.1 2"), "{answer}");
+        let response = exchange(server.address, bytes).await;
+        assert!(!response.starts_with("HTTP/1.1 2"), "{response}");
     }
     let post = "POST /livez HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-    let refused = exchange(server.address, post.as_bytes()).await;
-    assert!(refused.starts_with("HTTP/1.1 405"), "{refused}");
-    let not_found = get_path(server.address, "/nowhere").await;
+    let rejected = exchange(server.address, post.as_bytes()).await;
+    assert!(rejected.starts_with("HTTP/1.1 405"), "{rejected}");
+    let not_found = get_path(server.address, "/unknown").await;
     assert!(not_found.starts_with("HTTP/1.1 404"), "{not_found}");
     let live = get_path(server.address, names::LIVE_PATH).await;
     assert!(live.starts_with("HTTP/1.1 200"), "{live}");
 }
 
 #[tokio::test]
-async fn a_server_that_is_told_to_stop_ends_though_an_idle_client_stays() {
+async fn server_stops_although_a_client_is_idle() {
     let server = start_server().await;
     let address = server.address;
-    let asked = spawn_blocking(move || {
+    let connected = spawn_blocking(move || {
         let mut idle = Client::connect(address).unwrap();
         idle.write_all(b"GET /livez HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
         let mut first = [0_u8; 12];
         idle.read_exact(&mut first).unwrap();
         (idle, first)
     });
-    let (idle, first) = asked.await.unwrap();
+    let (idle, first) = connected.await.unwrap();
     assert_eq!(&first, b"HTTP/1.1 200");
     server.stop.send(()).unwrap();
     server.task.await.unwrap();
@@ -115,27 +115,27 @@ async fn a_server_that_is_told_to_stop_ends_though_an_idle_client_stays() {
     drop(idle);
 }
 
-/// A connection that says nothing, from a loopback address of its own.
+/// A connection without a request, from a loopback address of its own.
 async fn idle_connection(from: [u8; 4], to: SocketAddr) -> tokio::net::TcpStream {
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.bind(SocketAddr::from((from, 0))).unwrap();
     socket.connect(to).await.unwrap()
 }
 
-/// Whether the other end has hung up, or does so while we wait.
+/// Whether the server closes the connection.
 async fn closed_by_server(stream: &mut tokio::net::TcpStream) -> bool {
     use tokio::io::AsyncReadExt;
     stream.read(&mut [0_u8; 64]).await.map_or(true, |count| count == 0)
 }
 
 #[tokio::test]
-async fn a_peer_that_takes_all_connections_it_can_get_takes_none_from_the_others() {
+async fn one_peer_cannot_use_all_connections() {
     let server = start_server().await;
     let mut taken = Vec::new();
     for _ in 0..=MAX_CONNECTIONS {
         taken.push(idle_connection([127, 0, 0, 2], server.address).await);
     }
-    // A kubelet waits three seconds, less than it takes until a silent client is hung up on.
+    // The timeout of the kubelet, which is shorter than the header timeout.
     let probe_timeout = Duration::from_secs(3);
     let last = taken.last_mut().unwrap();
     assert!(time::timeout(probe_timeout, closed_by_server(last)).await.unwrap());
@@ -145,7 +145,7 @@ async fn a_peer_that_takes_all_connections_it_can_get_takes_none_from_the_others
 }
 
 #[tokio::test]
-async fn when_all_connections_are_taken_the_next_waits_until_one_is_free() {
+async fn connection_beyond_the_limit_waits_for_a_free_slot() {
     let server = start_server().await;
     let mut taken = Vec::new();
     for peer in 2_u8..=9 {
@@ -163,11 +163,11 @@ async fn when_all_connections_are_taken_the_next_waits_until_one_is_free() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_does_not_send_its_header_is_hung_up_on() {
+async fn connection_without_a_header_is_closed() {
     let server = start_server().await;
     let mut idle = idle_connection([127, 0, 0, 2], server.address).await;
-    let begun = time::Instant::now();
+    let start = time::Instant::now();
     assert!(closed_by_server(&mut idle).await);
-    let waited = begun.elapsed();
+    let waited = start.elapsed();
     assert_eq!(waited.as_secs(), 5, "{waited:?}");
 }

@@ -1,8 +1,6 @@
-//! What the leader tells of the authorities: metrics, and one log line for each change.
-//! Comes in: decisions, writes and failures. Goes out: words, each said once until something else is
-//! true. May touch: `telemetry`. No line holds a key, nor anything that was read beside dates.
+//! Reports CA rotation: metrics, and one log line per change. No line contains key material.
 
-use super::{CaRotation, Look, Run, Written, outcome};
+use super::{CaRotation, Observation, RotationRun, WriteResult, write_failure};
 use crate::api::names;
 use crate::clients::ca_bundles::Target;
 use crate::clients::error::{ApiError, ErrorClass};
@@ -15,30 +13,30 @@ use crate::webhook_certs::issue::IssueError;
 use crate::webhook_certs::observe::ObservedTarget;
 use crate::webhook_certs::state::{SecretState, TargetState};
 
-/// What was last said, so that each is said once.
+/// What was logged last, so that each change is logged once.
 #[derive(Default)]
-pub(super) struct LogState {
-    decided: Option<Reason>,
-    unread: Option<ErrorClass>,
-    unwritten: Option<ErrorClass>,
-    unwatched: bool,
-    unmade: bool,
-    targets: Vec<Option<State>>,
+pub(super) struct RotationLog {
+    reason: Option<Reason>,
+    read_error: Option<ErrorClass>,
+    write_error: Option<ErrorClass>,
+    watch_rejected: bool,
+    issue_failed: bool,
+    targets: Vec<Option<TargetLabel>>,
 }
 
-/// How a target stands, in the words of the metric.
+/// The state of a target as the metric's label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum TargetLabel {
     Managed,
     Foreign,
     Missing,
     Unknown,
 }
 
-impl State {
+impl TargetLabel {
     const ALL: [Self; 4] = [Self::Managed, Self::Foreign, Self::Missing, Self::Unknown];
 
-    const fn of(state: &TargetState) -> Self {
+    const fn from_state(state: &TargetState) -> Self {
         match state {
             TargetState::Managed { .. } => Self::Managed,
             TargetState::NotOurs => Self::Foreign,
@@ -57,44 +55,50 @@ impl State {
     }
 }
 
-impl LogState {
-    pub(super) fn unmade(&mut self, error: &IssueError) {
-        if !std::mem::replace(&mut self.unmade, true) {
-            tracing::error!(error = error_chain(error), "failed to make a webhook authority");
+impl RotationLog {
+    pub(super) fn issue_failed(&mut self, error: &IssueError) {
+        if !std::mem::replace(&mut self.issue_failed, true) {
+            tracing::error!(error = error_chain(error), "failed to issue a webhook CA; retrying");
         }
     }
 
-    /// Without the watch everything still works, only later. One that breaks begins again.
-    pub(super) fn watched(&mut self, change: Option<ChangeEvent>) {
+    /// Without the watch, changes are observed later, by polling. A broken watch is restarted.
+    pub(super) fn watch_event(&mut self, change: Option<ChangeEvent>) {
         if let Some(Err(ErrorClass::Rejected)) = change
-            && !std::mem::replace(&mut self.unwatched, true)
+            && !std::mem::replace(&mut self.watch_rejected, true)
         {
             tracing::warn!(
-                "the Kubernetes API refuses a watch of the webhook authorities or of what trusts \
-                 them; looking every minute instead"
+                "the Kubernetes API rejects a watch of the webhook CA secret or of an object with \
+                 its caBundle; polling every minute instead"
             );
         }
     }
 }
 
 impl CaRotation {
-    pub(super) fn report_plan(&self, run: &mut Run, plan: Plan, secret_state: &SecretState) {
+    pub(super) fn report_plan(
+        &self,
+        run: &mut RotationRun,
+        plan: Plan,
+        secret_state: &SecretState,
+    ) {
         let reason = plan.reason.name();
-        if run.log_state.decided.replace(plan.reason) == Some(plan.reason) {
+        if run.log.reason.replace(plan.reason) == Some(plan.reason) {
             return;
         }
         match plan.reason {
             Reason::CurrentCaMissing | Reason::SecretInvalid | Reason::NoCa => {
-                self.report_damage(plan, secret_state);
+                self.report_invalid_secret(plan, secret_state);
             }
             Reason::CurrentInvalid | Reason::NextInvalid => tracing::warn!(
                 reason,
                 step = ?plan.step,
-                "a webhook authority is not valid at this time; is the clock of this node right?"
+                "a webhook CA is outside its validity period; check the clock of this node"
             ),
             Reason::WriteReverted => tracing::warn!(
                 reason,
-                "a write about the webhook authorities was undone or refused; who else writes there?"
+                "a write to the webhook CA secret or to a caBundle was reverted or rejected; check \
+                 for other controllers that write there"
             ),
             Reason::SecretUnreadable
             | Reason::SecretForbidden
@@ -108,122 +112,122 @@ impl CaRotation {
             | Reason::RotationTimeMissing
             | Reason::PreviousCaUnused
             | Reason::UpToDate => {
-                tracing::info!(reason, step = ?plan.step, "webhook authorities decision");
+                tracing::info!(reason, step = ?plan.step, "webhook CA decision");
             }
         }
     }
 
-    /// Loudly: somebody or something has broken the Secret.
-    fn report_damage(&self, plan: Plan, secret_state: &SecretState) {
+    /// At error level: another writer has broken the Secret.
+    fn report_invalid_secret(&self, plan: Plan, secret_state: &SecretState) {
         let (reason, secret) = (plan.reason.name(), self.secret());
         let SecretState::Found { ca_set: _, invalid } = secret_state else { return };
-        for invalid in invalid {
-            let (place, why) = (invalid.place, invalid.why.to_string());
-            tracing::error!(
-                secret,
-                place,
-                why,
-                "the secret with the webhook authorities is damaged"
-            );
+        for entry in invalid {
+            let (key, error) = (entry.key, entry.error.to_string());
+            tracing::error!(secret, key, error, "the webhook CA secret has an invalid entry");
         }
         tracing::error!(
             reason,
             secret,
             step = ?plan.step,
-            "mending the webhook authorities; what can still be read of them stays trusted"
+            "repairing the webhook CA secret; CAs that can still be parsed stay trusted"
         );
     }
 
-    pub(super) fn report_looked(&self, run: &mut Run, look: &Look) {
-        let Look { ca_set, targets: observed } = look;
-        let class = ca_set.failed.as_ref().map(ApiError::class);
-        let before = std::mem::replace(&mut run.log_state.unread, class);
-        if let Some(error) = ca_set.failed.as_ref().filter(|_| before != class) {
+    pub(super) fn report_observation(&self, run: &mut RotationRun, observation: &Observation) {
+        let Observation { ca_set, targets: observed } = observation;
+        let class = ca_set.error.as_ref().map(ApiError::class);
+        let before = std::mem::replace(&mut run.log.read_error, class);
+        if let Some(error) = ca_set.error.as_ref().filter(|_| before != class) {
             tracing::warn!(
                 error = error_chain(error),
-                "the leader cannot read the webhook authorities"
+                "the leader cannot read the webhook CA secret; retrying"
             );
         }
-        run.log_state.targets.resize(observed.len(), None);
-        let targets = self.clients.targets.iter().zip(observed).zip(&mut run.log_state.targets);
-        for ((target, observed), log_state) in targets {
-            let state = State::of(&observed.state);
-            if log_state.replace(state) != Some(state) {
-                self.report_target(target, observed, state);
+        run.log.targets.resize(observed.len(), None);
+        let targets = self.clients.targets.iter().zip(observed).zip(&mut run.log.targets);
+        for ((target, observed), logged) in targets {
+            let label = TargetLabel::from_state(&observed.state);
+            if logged.replace(label) != Some(label) {
+                self.report_target(target, observed, label);
             }
         }
-        for state in State::ALL {
-            let count = run.log_state.targets.iter().filter(|it| **it == Some(state)).count();
-            self.metrics.certificates.targets(state.name(), count);
+        for label in TargetLabel::ALL {
+            let count = run.log.targets.iter().filter(|logged| **logged == Some(label)).count();
+            self.metrics.certificates.targets(label.name(), count);
         }
     }
 
-    fn report_target(&self, target: &Target, observed: &ObservedTarget, state: State) {
+    fn report_target(&self, target: &Target, observed: &ObservedTarget, label: TargetLabel) {
         let (kind, name) = (target.kind(), target.name());
         let service = format!("{}/{}", self.clients.namespace(), names::WEBHOOK_SERVICE);
-        match state {
-            State::Managed => {
-                tracing::info!(kind, name, "the webhook authorities are cared for here");
+        match label {
+            TargetLabel::Managed => {
+                tracing::info!(kind, name, "this operator manages the caBundle of the object");
             }
-            State::Foreign => tracing::warn!(
+            TargetLabel::Foreign => tracing::warn!(
                 kind,
                 name,
                 service,
-                "this object does not call our service; its caBundle is left alone"
+                "the object does not use this webhook service; its caBundle is not managed"
             ),
-            State::Missing => tracing::warn!(
+            TargetLabel::Missing => tracing::warn!(
                 kind,
                 name,
-                "this object is not there; nobody is made to trust the webhook authorities for it"
+                "the object does not exist; its caBundle is injected once it is created"
             ),
-            State::Unknown => {
+            TargetLabel::Unknown => {
                 let error =
-                    observed.failed.as_ref().map(|error| error_chain(error)).unwrap_or_default();
+                    observed.error.as_ref().map(|error| error_chain(error)).unwrap_or_default();
                 tracing::warn!(
                     kind,
                     name,
                     error,
-                    "cannot see what this object trusts; does the ClusterRole allow to get it?"
+                    "cannot read the caBundle of the object; check that the ClusterRole permits get"
                 );
             }
         }
     }
 
-    /// Counts and tells a write; answers how it ended.
-    pub(super) fn report_written(&self, run: &mut Run, plan: Plan, written: Written) -> Outcome {
+    /// Counts and logs a write; returns its outcome.
+    pub(super) fn report_write(
+        &self,
+        run: &mut RotationRun,
+        plan: Plan,
+        result: WriteResult,
+    ) -> Outcome {
         let reason = plan.reason.name();
-        let error = match written {
+        let error = match result {
             Ok(Ok(())) => {
-                run.log_state.unwritten = None;
-                run.log_state.unmade = false;
-                self.report_done(plan);
+                run.log.write_error = None;
+                run.log.issue_failed = false;
+                self.report_written(plan);
                 return Outcome::Written;
             }
             Ok(Err(error)) => error,
-            Err(NotLeading::Follower) => return Outcome::Late,
+            Err(NotLeading::Follower) => return Outcome::Conflict,
             Err(NotLeading::TimedOut(_)) => {
-                tracing::warn!(reason, "it is not known whether the leader's write was done");
+                tracing::warn!(reason, "outcome of the write is unknown; reading again");
                 return Outcome::Unknown;
             }
         };
         let class = error.class();
-        if run.log_state.unwritten.replace(class) != Some(class) {
-            unwritten(plan, class, &error_chain(&error));
+        if run.log.write_error.replace(class) != Some(class) {
+            log_write_error(plan, class, &error_chain(&error));
         }
-        outcome(class)
+        write_failure(class)
     }
 
-    fn report_done(&self, plan: Plan) {
+    fn report_written(&self, plan: Plan) {
         let reason = plan.reason.name();
         self.metrics.certificates.step(reason);
-        if let Step::InjectBundle(place) = plan.step
-            && let Some(target) = self.clients.targets.get(place)
+        if let Step::InjectBundle(index) = plan.step
+            && let Some(target) = self.clients.targets.get(index)
         {
             let (kind, name) = (target.kind(), target.name());
             self.metrics.certificates.injected(kind);
-            tracing::info!(kind, name, "bundle of webhook authorities written");
+            tracing::info!(kind, name, "caBundle injected");
         } else {
-            tracing::info!(reason, step = ?plan.step, "webhook authorities written");
+            tracing::info!(reason, step = ?plan.step, "webhook CA secret updated");
         }
     }
 
@@ -232,23 +236,21 @@ impl CaRotation {
     }
 }
 
-fn unwritten(plan: Plan, class: ErrorClass, error: &str) {
+fn log_write_error(plan: Plan, class: ErrorClass, error: &str) {
     let reason = plan.reason.name();
     match class {
         ErrorClass::NotFound | ErrorClass::Conflict => {
-            tracing::debug!(reason, error, "what was to be written had changed");
+            tracing::debug!(reason, error, "object changed since it was read");
         }
         ErrorClass::Rejected => tracing::warn!(
             reason,
             error,
-            "the Kubernetes API refuses a write about the webhook authorities; does the Role \
-             allow to update the secret, and the ClusterRole to patch definitions and webhook \
-             configurations?"
+            "the Kubernetes API rejects a write to the webhook CA secret or to a caBundle; check \
+             that the Role permits update on the secret, and the ClusterRole patch on CRDs and \
+             webhook configurations"
         ),
-        ErrorClass::ServerError | ErrorClass::Unreachable => tracing::warn!(
-            reason,
-            error,
-            "it is not known whether the webhook authorities were written; will look again"
-        ),
+        ErrorClass::ServerError | ErrorClass::Unreachable => {
+            tracing::warn!(reason, error, "outcome of the write is unknown; reading again");
+        }
     }
 }

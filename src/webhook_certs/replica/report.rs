@@ -1,91 +1,94 @@
-//! What a replica tells of its certificate: metrics, and one log line for each change.
-//! Comes in: decisions and failures. Goes out: words, each said once until something else is true.
-//! May touch: `telemetry`. No line holds a key, nor anything that was read beside dates.
+//! Reports the serving certificate: metrics, and one log line per change. No line contains key
+//! material.
 
 use jiff::Timestamp;
 
-use super::{Run, ServingCertificate};
+use super::{ReplicaRun, ServingCertificate};
 use crate::api::names;
 use crate::clients::error::{ApiError, ErrorClass};
 use crate::clients::notify::ChangeEvent;
-use crate::telemetry::error_chain;
+use crate::pki::ca::CertificateAuthority;
+use crate::telemetry::{Gate, error_chain};
 use crate::webhook_certs::issue::IssueError;
-use crate::webhook_certs::leaf::{Leaf, LeafPlan, Reason};
+use crate::webhook_certs::leaf::{Leaf, LeafPlan, LeafReason};
 use crate::webhook_certs::observe::{ObservedCaSet, ObservedTarget};
 
-/// What was last said, so that each is said once.
+/// What was logged last, so that each change is logged once.
 #[derive(Default)]
-pub(super) struct LogState {
-    decided: Option<Reason>,
-    unread: Option<ErrorClass>,
-    uncreated: Option<ErrorClass>,
-    unwatched: bool,
-    unmade: bool,
-    untrusted: Vec<Option<ErrorClass>>,
+pub(super) struct ReplicaLog {
+    reason: Option<LeafReason>,
+    read_error: Option<ErrorClass>,
+    create_error: Option<ErrorClass>,
+    watch_rejected: bool,
+    issue_failed: bool,
+    target_errors: Vec<Option<ErrorClass>>,
 }
 
-impl LogState {
+impl ReplicaLog {
     pub(super) fn plan(&mut self, plan: LeafPlan, has_leaf: bool) {
-        if self.decided.replace(plan.reason) == Some(plan.reason) {
+        if self.reason.replace(plan.reason) == Some(plan.reason) {
             return;
         }
         let reason = plan.reason.name();
         match plan.reason {
-            Reason::CaUnconfirmed if has_leaf => tracing::warn!(
+            LeafReason::CaUnconfirmed if has_leaf => tracing::warn!(
                 reason,
-                "the webhook authorities were not read for too long; the certificate is kept as it is"
+                "the webhook CA secret could not be read for too long; the serving certificate is \
+                 not renewed until a read succeeds"
             ),
-            Reason::NoCa => tracing::warn!(
-                reason,
-                "no webhook authority can sign at present; waiting for the leader to make one"
-            ),
-            Reason::SecretMissing
-            | Reason::CaUnconfirmed
-            | Reason::FirstIssue
-            | Reason::CaChanged
-            | Reason::LeafInvalid
-            | Reason::RenewalDue
-            | Reason::UpToDate => tracing::debug!(reason, "webhook certificate decision"),
+            LeafReason::NoCa => {
+                tracing::warn!(reason, "no valid webhook CA; waiting for the leader to create one");
+            }
+            LeafReason::SecretMissing
+            | LeafReason::CaUnconfirmed
+            | LeafReason::FirstIssue
+            | LeafReason::CaChanged
+            | LeafReason::LeafInvalid
+            | LeafReason::RenewalDue
+            | LeafReason::UpToDate => tracing::debug!(reason, "webhook certificate decision"),
         }
     }
 
-    pub(super) fn signed(&mut self, plan: LeafPlan, leaf: &Leaf) {
-        self.unmade = false;
+    pub(super) fn issued(&mut self, plan: LeafPlan, leaf: &Leaf) {
+        self.issue_failed = false;
         let reason = plan.reason.name();
-        tracing::info!(reason, until = %leaf.until, "webhook certificate signed");
+        tracing::info!(reason, until = %leaf.until, "webhook certificate issued");
     }
 
-    pub(super) fn unmade(&mut self, error: &IssueError) {
-        if !std::mem::replace(&mut self.unmade, true) {
-            tracing::error!(error = error_chain(error), "failed to make a webhook certificate");
+    pub(super) fn issue_failed(&mut self, error: &IssueError) {
+        if !std::mem::replace(&mut self.issue_failed, true) {
+            tracing::error!(
+                error = error_chain(error),
+                "failed to issue a webhook certificate; retrying"
+            );
         }
     }
 }
 
 impl ServingCertificate {
-    pub(super) fn report_created(&self, run: &mut Run) {
-        run.log_state.uncreated = None;
-        tracing::info!(secret = self.secret(), "webhook authorities made");
+    pub(super) fn report_created(&self, run: &mut ReplicaRun) {
+        run.log.create_error = None;
+        tracing::info!(secret = self.secret(), "webhook CA secret created");
     }
 
-    pub(super) fn report_looked(&self, run: &mut Run, observed: &ObservedCaSet) {
-        let Some(error) = &observed.failed else {
-            run.log_state.unread = None;
+    pub(super) fn report_observation(&self, run: &mut ReplicaRun, observed: &ObservedCaSet) {
+        let Some(error) = &observed.error else {
+            run.log.read_error = None;
             return;
         };
         let class = error.class();
-        if run.log_state.unread.replace(class) != Some(class) {
+        if run.log.read_error.replace(class) != Some(class) {
             self.report_failed(error, "get");
         }
     }
 
-    pub(super) fn report_uncreated(&self, run: &mut Run, error: &ApiError) {
+    pub(super) fn report_create_failed(&self, run: &mut ReplicaRun, error: &ApiError) {
         let class = error.class();
-        if run.log_state.uncreated.replace(class) != Some(class) {
+        if run.log.create_error.replace(class) != Some(class) {
             self.report_failed(error, "create");
         }
         if matches!(class, ErrorClass::Rejected | ErrorClass::NotFound) {
-            self.gates.forbidden(crate::telemetry::Gate::Certificate);
+            self.gates.forbidden(Gate::Certificate);
         }
     }
 
@@ -96,61 +99,60 @@ impl ServingCertificate {
                 secret,
                 verb,
                 error,
-                "the Kubernetes API refuses us the webhook authorities; does the Role allow this \
-                 verb on this secret, and does its RoleBinding name our account?"
+                "the Kubernetes API rejects access to the webhook CA secret; check that the Role \
+                 permits this verb, and that its RoleBinding names the operator's service account"
             ),
             ErrorClass::Conflict | ErrorClass::ServerError | ErrorClass::Unreachable => {
                 tracing::warn!(
                     secret,
                     verb,
                     error,
-                    "the Kubernetes API does not answer about the webhook authorities; will try again"
+                    "a request for the webhook CA secret failed; retrying"
                 );
             }
         }
     }
 
-    /// Without the watch everything still works, only later. One that breaks begins again.
-    pub(super) fn report_watched(&self, run: &mut Run, change: ChangeEvent) {
+    /// Without the watch, changes are observed later, by polling. A broken watch is restarted.
+    pub(super) fn report_watch_event(&self, run: &mut ReplicaRun, change: ChangeEvent) {
         if change == Err(ErrorClass::Rejected)
-            && !std::mem::replace(&mut run.log_state.unwatched, true)
+            && !std::mem::replace(&mut run.log.watch_rejected, true)
         {
             tracing::warn!(
                 secret = self.secret(),
-                "the Kubernetes API refuses to watch the webhook authorities; looking every \
-                 minute instead"
+                "the Kubernetes API rejects a watch of the webhook CA secret; polling every minute \
+                 instead"
             );
         }
     }
 
-    pub(super) fn report_targets(&self, run: &mut Run, observed: &[ObservedTarget]) {
-        run.log_state.untrusted.resize(observed.len(), None);
-        let targets = self.clients.targets.iter().zip(observed).zip(&mut run.log_state.untrusted);
-        for ((target, observed), log_state) in targets {
-            let class = observed.failed.as_ref().map(ApiError::class);
-            let before = std::mem::replace(log_state, class);
-            if let Some(error) = observed.failed.as_ref().filter(|_| before != class) {
+    pub(super) fn report_targets(&self, run: &mut ReplicaRun, observed: &[ObservedTarget]) {
+        run.log.target_errors.resize(observed.len(), None);
+        let targets = self.clients.targets.iter().zip(observed).zip(&mut run.log.target_errors);
+        for ((target, observed), logged) in targets {
+            let class = observed.error.as_ref().map(ApiError::class);
+            let before = std::mem::replace(logged, class);
+            if let Some(error) = observed.error.as_ref().filter(|_| before != class) {
                 tracing::warn!(
                     kind = target.kind(),
                     name = target.name(),
                     error = error_chain(error),
-                    "cannot see whether the API server trusts the webhook certificate; does the \
-                     ClusterRole allow to get this object?"
+                    "cannot read the caBundle of the object; check that the ClusterRole permits get"
                 );
             }
         }
     }
 
-    pub(super) fn report_expiry(&self, run: &Run) {
-        let log_state = &self.metrics.certificates;
-        log_state.expires("leaf", run.replica.leaf.as_ref().map(|leaf| leaf.until));
-        let Some((ca_set, _)) = &run.replica.ca_set else { return };
-        let until = |it: &Option<crate::pki::ca::CertificateAuthority>| -> Option<Timestamp> {
-            it.as_ref().map(|authority| authority.certificate.until)
+    pub(super) fn report_expiry(&self, run: &ReplicaRun) {
+        let metrics = &self.metrics.certificates;
+        metrics.expires("leaf", run.state.leaf.as_ref().map(|leaf| leaf.until));
+        let Some((ca_set, _)) = &run.state.ca_set else { return };
+        let until = |ca: &Option<CertificateAuthority>| -> Option<Timestamp> {
+            ca.as_ref().map(|ca| ca.certificate.until)
         };
-        log_state.expires("current", until(&ca_set.current));
-        log_state.expires("next", until(&ca_set.next));
-        log_state.expires("previous", ca_set.previous.iter().map(|it| it.until).max());
+        metrics.expires("current", until(&ca_set.current));
+        metrics.expires("next", until(&ca_set.next));
+        metrics.expires("previous", ca_set.previous.iter().map(|ca| ca.until).max());
     }
 
     fn secret(&self) -> String {

@@ -1,6 +1,5 @@
-//! A small API server in memory: objects by path, versions, apply of bundles, watches, refusals.
-//! Comes in: requests of a real client. Goes out: answers as Kubernetes words them.
-//! May touch: nothing.
+//! An API server in memory: objects by path, resourceVersions, server-side apply of bundles,
+//! watches and forbidden paths.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -19,59 +18,60 @@ use tokio::sync::broadcast;
 
 use crate::api::{crd, names};
 
-pub(super) const SPACE: &str = "space";
+pub(super) const NAMESPACE: &str = "space";
 pub(super) const SECRET: &str = "/api/v1/namespaces/space/secrets/quorate-webhook-ca";
-const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const CONFIGURATIONS: [&str; 2] = [
     "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
     "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
 ];
 
-/// Every definition that converts, with its path. To write one down takes a while.
-static DEFINED: LazyLock<Vec<(String, Value)>> = LazyLock::new(|| {
-    let ours = crd::all().into_iter().filter(|it| it.spec.conversion.is_some());
-    let written = ours.map(|definition| {
-        let mut value = serde_json::to_value(&definition).unwrap();
+/// Every CRD with a conversion webhook, by path. Built once, because serialization is slow.
+static CONVERTED_CRDS: LazyLock<Vec<(String, Value)>> = LazyLock::new(|| {
+    let converted = crd::all().into_iter().filter(|crd| crd.spec.conversion.is_some());
+    let values = converted.map(|crd| {
+        let mut value = serde_json::to_value(&crd).unwrap();
         let config = &mut value["spec"]["conversion"]["webhook"]["clientConfig"];
-        config["service"]["namespace"] = json!(SPACE);
-        (format!("{DEFINITIONS}/{}", definition.metadata.name.unwrap()), value)
+        config["service"]["namespace"] = json!(NAMESPACE);
+        (format!("{CRDS}/{}", crd.metadata.name.unwrap()), value)
     });
-    written.collect()
+    values.collect()
 });
 
-/// What the server has.
+/// The content of the server.
 pub(super) struct Store {
     pub(super) objects: BTreeMap<String, Value>,
     version: u64,
-    /// Every write, as method and path.
+    /// Every write: method and path.
     pub(super) writes: Vec<(String, String)>,
-    /// Paths that are refused.
-    pub(super) refused: BTreeSet<String>,
+    /// Paths that return 403.
+    pub(super) forbidden: BTreeSet<String>,
     changes: broadcast::Sender<(String, Value)>,
 }
 
 #[derive(Clone)]
-pub(super) struct Server(Arc<Mutex<Store>>);
+pub(super) struct ApiServer(Arc<Mutex<Store>>);
 
-impl Server {
-    /// A cluster in which everything was installed a moment ago.
+impl ApiServer {
+    /// A freshly installed cluster.
     pub(super) fn new() -> Self {
         let (changes, _) = broadcast::channel(1000);
         let server = Self(Arc::new(Mutex::new(Store {
             objects: BTreeMap::new(),
             version: 0,
             writes: Vec::new(),
-            refused: BTreeSet::new(),
+            forbidden: BTreeSet::new(),
             changes,
         })));
-        for (path, value) in DEFINED.iter() {
+        for (path, value) in CONVERTED_CRDS.iter() {
             server.store().put(path, value.clone());
         }
         for path in CONFIGURATIONS {
-            let service = json!({ "namespace": SPACE, "name": names::WEBHOOK_SERVICE });
-            let hook = |name: &str| json!({ "name": name, "clientConfig": { "service": service } });
+            let service = json!({ "namespace": NAMESPACE, "name": names::WEBHOOK_SERVICE });
+            let webhook =
+                |name: &str| json!({ "name": name, "clientConfig": { "service": service } });
             let value = json!({
-                "metadata": { "name": "quorate" }, "webhooks": [hook("a"), hook("b")],
+                "metadata": { "name": "quorate" }, "webhooks": [webhook("a"), webhook("b")],
             });
             server.store().put(&format!("{path}/quorate"), value);
         }
@@ -83,7 +83,7 @@ impl Server {
     }
 
     pub(super) fn client(&self) -> Client {
-        Client::new(Router::new().fallback(answer).with_state(self.clone()), SPACE)
+        Client::new(Router::new().fallback(respond).with_state(self.clone()), NAMESPACE)
     }
 
     /// The bundle of each webhook of each target.
@@ -92,10 +92,10 @@ impl Server {
         let mut found = Vec::new();
         for value in store.objects.values() {
             let conversion = &value["spec"]["conversion"]["webhook"];
-            let hooks = value["webhooks"].as_array().cloned().unwrap_or_default();
-            for hook in std::iter::once(conversion.clone()).chain(hooks) {
-                if hook["clientConfig"].is_object() {
-                    let bundle = hook["clientConfig"]["caBundle"].as_str().unwrap_or_default();
+            let webhooks = value["webhooks"].as_array().cloned().unwrap_or_default();
+            for webhook in std::iter::once(conversion.clone()).chain(webhooks) {
+                if webhook["clientConfig"].is_object() {
+                    let bundle = webhook["clientConfig"]["caBundle"].as_str().unwrap_or_default();
                     found.push(STANDARD.decode(bundle).unwrap());
                 }
             }
@@ -103,14 +103,14 @@ impl Server {
         found
     }
 
-    /// How often targets were written.
+    /// Number of writes to targets.
     pub(super) fn injections(&self) -> usize {
         self.store().writes.iter().filter(|(method, _)| method == "PATCH").count()
     }
 }
 
 impl Store {
-    /// Puts an object in its place, with a new version.
+    /// Stores an object with a new resourceVersion.
     pub(super) fn put(&mut self, path: &str, mut value: Value) -> Value {
         self.version += 1;
         let metadata = &mut value["metadata"];
@@ -120,26 +120,28 @@ impl Store {
             metadata["uid"] = json!(format!("uid-{}", self.version));
         }
         self.objects.insert(path.to_owned(), value.clone());
-        self.tell("MODIFIED", path, &value);
+        self.notify("MODIFIED", path, &value);
         value
     }
 
     pub(super) fn delete(&mut self, path: &str) {
         if let Some(value) = self.objects.remove(path) {
-            self.tell("DELETED", path, &value);
+            self.notify("DELETED", path, &value);
         }
     }
 
-    fn tell(&self, what: &str, path: &str, value: &Value) {
-        let event = json!({ "type": what, "object": partial(value) });
-        // Nobody may be listening.
+    fn notify(&self, event_type: &str, path: &str, value: &Value) {
+        let event = json!({ "type": event_type, "object": partial(value) });
+        // An error only means that there is no watch.
         self.changes.send((path.to_owned(), event)).unwrap_or_default();
     }
 
-    /// Whether a write names the object that is there.
-    fn fits(&self, path: &str, new: &Value) -> bool {
+    /// Whether a write carries uid and resourceVersion of the stored object.
+    fn matches(&self, path: &str, new: &Value) -> bool {
         let Some(old) = self.objects.get(path) else { return false };
-        ["uid", "resourceVersion"].iter().all(|it| new["metadata"][it] == old["metadata"][it])
+        ["uid", "resourceVersion"]
+            .iter()
+            .all(|field| new["metadata"][field] == old["metadata"][field])
     }
 }
 
@@ -150,14 +152,14 @@ fn partial(value: &Value) -> Value {
     })
 }
 
-async fn answer(State(server): State<Server>, request: Request) -> Response {
+async fn respond(State(server): State<ApiServer>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let path = parts.uri.path().to_owned();
     let query = parts.uri.query().unwrap_or_default().to_owned();
     let body = to_bytes(body, usize::MAX).await.unwrap();
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
     let name = path.rsplit('/').next().unwrap().to_owned();
-    if server.store().refused.contains(&path) {
+    if server.store().forbidden.contains(&path) {
         return status(StatusCode::FORBIDDEN, &name);
     }
     if query.contains("watch=") {
@@ -169,7 +171,7 @@ async fn answer(State(server): State<Server>, request: Request) -> Response {
     let mut store = server.store();
     match parts.method {
         Method::GET => match store.objects.get(&path) {
-            Some(value) => json_answer(value),
+            Some(value) => json_response(value),
             None => status(StatusCode::NOT_FOUND, &name),
         },
         Method::POST => {
@@ -178,24 +180,24 @@ async fn answer(State(server): State<Server>, request: Request) -> Response {
             if store.objects.contains_key(&path) {
                 return status(StatusCode::CONFLICT, &name);
             }
-            json_answer(&store.put(&path, body))
+            json_response(&store.put(&path, body))
         }
-        Method::PUT if store.fits(&path, &body) => {
+        Method::PUT if store.matches(&path, &body) => {
             store.writes.push(("PUT".to_owned(), path.clone()));
-            json_answer(&store.put(&path, body))
+            json_response(&store.put(&path, body))
         }
-        Method::PATCH if store.fits(&path, &body) => {
+        Method::PATCH if store.matches(&path, &body) => {
             assert!(query.contains("fieldManager=quorate-ca") && query.contains("force=true"));
             store.writes.push(("PATCH".to_owned(), path.clone()));
-            let value = applied(store.objects[&path].clone(), &body);
-            json_answer(&store.put(&path, value))
+            let value = apply_bundle(store.objects[&path].clone(), &body);
+            json_response(&store.put(&path, value))
         }
         _ => status(StatusCode::CONFLICT, &name),
     }
 }
 
-/// As much of a server-side apply as a bundle needs.
-fn applied(mut value: Value, body: &Value) -> Value {
+/// Server-side apply, as far as a CA bundle needs it.
+fn apply_bundle(mut value: Value, body: &Value) -> Value {
     let conversion = &body["spec"]["conversion"]["webhook"]["clientConfig"]["caBundle"];
     if conversion.is_string() {
         value["spec"]["conversion"]["webhook"]["clientConfig"]["caBundle"] = conversion.clone();
@@ -208,7 +210,7 @@ fn applied(mut value: Value, body: &Value) -> Value {
     value
 }
 
-fn list(server: &Server, path: &str, query: &str) -> Response {
+fn list(server: &ApiServer, path: &str, query: &str) -> Response {
     let store = server.store();
     let items: Vec<Value> = store
         .objects
@@ -216,13 +218,13 @@ fn list(server: &Server, path: &str, query: &str) -> Response {
         .filter(|(at, _)| at.starts_with(path) && query.contains(at.rsplit('/').next().unwrap()))
         .map(|(_, value)| partial(value))
         .collect();
-    json_answer(&json!({
+    json_response(&json!({
         "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList",
         "metadata": { "resourceVersion": store.version.to_string() }, "items": items,
     }))
 }
 
-fn watch(server: &Server, path: &str, query: &str) -> Response {
+fn watch(server: &ApiServer, path: &str, query: &str) -> Response {
     let changes = server.store().changes.subscribe();
     let (path, query) = (path.to_owned(), query.to_owned());
     let events = futures::stream::unfold(changes, move |mut changes| {
@@ -239,14 +241,14 @@ fn watch(server: &Server, path: &str, query: &str) -> Response {
     Body::from_stream(events).into_response()
 }
 
-fn json_answer(value: &Value) -> Response {
+fn json_response(value: &Value) -> Response {
     value.to_string().into_response()
 }
 
 fn status(code: StatusCode, name: &str) -> Response {
     let body = json!({
         "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code.as_u16(),
-        "reason": "Said", "message": "said so", "details": { "name": name },
+        "reason": "Test", "message": "returned by the test server", "details": { "name": name },
     });
     (code, body.to_string()).into_response()
 }

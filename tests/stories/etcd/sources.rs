@@ -283,14 +283,20 @@ async fn bad_ones_are_told(story: &Story, cluster: &Cluster, mine: &Authority) -
     let mut others = good.clone();
     others.insert("ca.crt".to_owned(), Authority::new("other")?.pem);
     let cases: Vec<(BTreeMap<String, String>, String)> = vec![
-        (keyless, "tls.key cannot be used: it is missing".to_owned()),
-        (others, "none of the authorities has signed it".to_owned()),
+        (keyless, "tls.key cannot be used: missing".to_owned()),
+        (others, "no CA of the trust bundle signed the certificate".to_owned()),
         (
             with(mine.sign("members", &["a.example.com".to_owned()], Use::Both)?),
             format!("it must name {host}"),
         ),
-        (with(mine.sign("members", hosts, Use::Server)?), "it lacks the usage".to_owned()),
-        (with(mine.sign_until("members", hosts, Use::Both, over)?), "it has expired".to_owned()),
+        (
+            with(mine.sign("members", hosts, Use::Server)?),
+            "the certificate lacks the required extended key usage".to_owned(),
+        ),
+        (
+            with(mine.sign_until("members", hosts, Use::Both, over)?),
+            "the certificate has expired".to_owned(),
+        ),
     ];
     let pods = pod_uids(cluster).await?;
     for (bad, wanted) in cases {

@@ -109,27 +109,27 @@ impl Troubles {
         let named = stored_versions(story).await?;
         let record = record(story).await?;
         let phase = record[APPS]["phase"].as_str().unwrap_or("Nothing").to_owned();
-        let looked = record[APPS]["tally"]["looked"].as_u64().unwrap_or_default();
+        let looked = record[APPS]["counts"]["listed"].as_u64().unwrap_or_default();
         if self.phases.insert(phase.clone())
-            || (self.looks.is_multiple_of(40) && phase == "Writing")
+            || (self.looks.is_multiple_of(40) && phase == "Rewriting")
         {
             self.kill(story).await?;
             named_are_there(story, &named).await?;
         }
         self.meddle(story).await?;
-        if phase == "Writing" && looked > 500 && !self.throttled {
+        if phase == "Rewriting" && looked > 500 && !self.throttled {
             self.throttled = true;
             story.admin.run(&["apply", "-f", &throttle()?]).await?;
             tokio::time::sleep(Duration::from_secs(15)).await;
             story.admin.run(&["delete", "-f", &throttle()?]).await?;
         }
-        if phase == "Writing" && looked > 1_500 && !self.silenced {
+        if phase == "Rewriting" && looked > 1_500 && !self.silenced {
             self.silenced = true;
             served(story, "nobody").await?;
             tokio::time::sleep(OUTAGE).await;
             served(story, "quorate").await?;
         }
-        if phase == "Held" && !self.relented {
+        if phase == "Blocked" && !self.relented {
             let failures = &record[APPS]["failures"];
             ensure!(failures.to_string().contains("one-refused"), "{failures}");
             self.relented = true;
@@ -137,7 +137,7 @@ impl Troubles {
         }
         let trimmed =
             [CLUSTERS, APPS].iter().all(|it| named.get(it).is_some_and(|it| *it == ["v1"]));
-        Ok(trimmed && phase == "Done" && self.relented)
+        Ok(trimmed && phase == "Complete" && self.relented)
     }
 
     /// The leader is killed as if its node had died.

@@ -77,7 +77,7 @@ async fn rewritten(story: &Story) -> Result<()> {
         .wait_until("the owners to speak v1", SOON, async || {
             let words = |error: anyhow::Error| format!("{error:#}");
             let record = record(story).await.map_err(words)?;
-            let speak = &record[CLUSTERS]["ownersSpeak"];
+            let speak = &record[CLUSTERS]["servedByManagers"];
             if *speak != json!(["v1", "v1beta1"]) {
                 return Err(format!("{record}"));
             }

@@ -150,9 +150,9 @@ async fn by_the_operator(story: &Story) -> Result<Duration> {
             let record = super::record(story).await.map_err(|error| format!("{error:#}"))?;
             let record = &record[APPS];
             let time = |key: &str| record[key].as_str()?.parse::<jiff::Timestamp>().ok();
-            match (record["phase"].as_str(), time("started"), time("ended")) {
-                (Some("Done"), Some(started), Some(ended))
-                    if record["tally"]["written"] == MANY =>
+            match (record["phase"].as_str(), time("startTime"), time("completionTime")) {
+                (Some("Complete"), Some(started), Some(ended))
+                    if record["counts"]["written"] == MANY =>
                 {
                     Duration::try_from(ended.duration_since(started))
                         .map_err(|error| error.to_string())

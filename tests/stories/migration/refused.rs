@@ -30,7 +30,7 @@ async fn what_is_stored_in_an_unknown_version_keeps_the_controllers_out_and_not_
             let object = beta.get("waits").await?;
             ensure!(object.data["status"].is_null(), "somebody acts: {}", object.data);
             let events = story.admin.run(&["get", "events", "-n", "default", "-o", "json"]).await?;
-            ensure!(events.contains("ControllersRefused"), "{events}");
+            ensure!(events.contains("UnknownStoredVersion"), "{events}");
             stored(story, &["v1"]).await?;
             says(story, "0").await?;
             story

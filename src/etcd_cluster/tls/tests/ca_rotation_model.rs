@@ -304,7 +304,7 @@ impl World {
     fn takes(&mut self, authority: &Certificate, leaf: &Certificate) -> bool {
         let key = (authority.der.clone(), leaf.der.clone());
         let now = at(self.now);
-        *self.memory.entry(key).or_insert_with(|| leaf.is_taken_by(authority, now))
+        *self.memory.entry(key).or_insert_with(|| leaf.is_signed_by(authority, now))
     }
 
     fn any_takes(&mut self, all: &[Certificate], leaf: &Certificate) -> bool {

@@ -246,7 +246,7 @@ fn who_has_the_name_of_somebody_who_is_trusted_is_not_asked_for() {
         params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
         params.key_usages = vec![rcgen::KeyUsagePurpose::KeyCertSign];
         let made = params.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap();
-        Certificate::of_authority(made.der()).unwrap()
+        Certificate::parse_ca_der(made.der()).unwrap()
     };
     let (before, after) = (namesake(), namesake());
     assert_ne!(before, after);
@@ -353,7 +353,7 @@ fn a_footing_that_somebody_has_written_to_is_named_and_not_quoted() {
     for text in ["hunter2", "{}", r#"{"client": {"key": "hunter2"}, "peer": null}"#] {
         let broken =
             TrustStates::read(&spoiled(&held, "trust-state", Some(text.as_bytes()))).unwrap_err();
-        assert_eq!((broken.key, broken.why), ("trust-state", ParseError::Garbled));
+        assert_eq!((broken.key, broken.why), ("trust-state", ParseError::Modified));
         assert!(!format!("{broken} {broken:?}").contains("hunter2"));
     }
     let moves = [(Side::Client, TrustStep::Initialize(TrustBundle::external(Vec::new()), None))];

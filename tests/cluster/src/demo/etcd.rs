@@ -12,7 +12,7 @@ use crate::paths::Paths;
 const NAMESPACE: &str = "quorate-demo";
 /// The release in the sample.
 const VERSION: &str = "3.6.16";
-const SAMPLE: &str = "deploy/samples/etcdcluster-v1.yaml";
+const SAMPLE: &str = "deploy/samples/quickstart/etcdcluster.yaml";
 const OF_MAIN: &str = "--selector=etcd.appdelivery.cncf.io/cluster=main";
 
 /// Runs the etcd demo.

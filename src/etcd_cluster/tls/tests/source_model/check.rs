@@ -62,9 +62,9 @@ impl World {
         let now = at(self.now);
         *self.memory.entry(key).or_insert_with(|| {
             if host.is_empty() {
-                pair.calls(all, now).is_ok()
+                pair.verify_as_client(all, now).is_ok()
             } else {
-                pair.serves(all, host, now).is_ok()
+                pair.verify_as_server(all, host, now).is_ok()
             }
         })
     }
