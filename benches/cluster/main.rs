@@ -123,10 +123,10 @@ async fn steady_state(ctx: &TestContext) -> Result<()> {
     let cluster = ctx.create_cluster("steady", &small_spec(3, &json!({}))).await?;
     cluster.wait_healthy(ctx, 3, clock::STEP_TIMEOUT).await?;
     tokio::time::sleep(SETTLE_DELAY).await;
-    let mark = audit::mark(&ctx.places)?;
+    let mark = audit::mark(&ctx.paths)?;
     tokio::time::sleep(STEADY_STATE_DELAY).await;
     let account = format!("system:serviceaccount:{}:{}", names::NAMESPACE, names::OPERATOR);
-    let mut calls = audit::calls_since(&ctx.places, mark)?;
+    let mut calls = audit::calls_since(&ctx.paths, mark)?;
     calls.retain(|call| call.user.username == account && call.object_ref.resource != "leases");
     let writes = calls.iter().filter(|call| call.writes()).count();
     let reads: Vec<_> =

@@ -1,5 +1,6 @@
-//! The reasons of plans. The same name is in conditions, Events, metrics and logs, and everything that
-//! depends on a reason alone stands in its row, so that a new reason is entered once.
+//! The reasons of plans and of conditions. A reason of a plan has the same name in conditions,
+//! Events, metrics and logs, and everything that depends on a reason alone stands in its row, so
+//! that a new reason is entered once.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::time::Duration;
@@ -7,8 +8,12 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::requeue::{HEALTHY_INTERVAL, IDLE_INTERVAL, RETRY_DELAY, WAITING_INTERVAL};
+use crate::api::condition::{
+    AVAILABLE, CERTIFICATES_VALID, HEALTHY, ISOLATED, NAMESPACE_NOT_GRANTED, PAUSED, POD_REJECTED,
+    QUORUM_LOST, REACHABLE, READY, RECONCILING, RECOVERING, SCALING, STALLED, UPDATING,
+};
 
-/// The type of the Events that carry a reason.
+/// The type of the Events with a reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
     /// Part of normal operation.
@@ -35,10 +40,10 @@ struct Row {
     summary: &'static str,
 }
 
-/// `Variant: name on the wire, severity, resolution, requeue delay while nothing is to be done, summary;`
+/// `Variant: name on the wire, severity, resolution, requeue delay while no step is due, summary;`
 macro_rules! reasons {
     ($($variant:ident: $name:literal, $severity:ident, $resolution:ident, $requeue:ident, $summary:literal;)+) => {
-        /// Why a plan does what it does.
+        /// The reason of a plan.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         pub enum Reason {
             $(#[doc = $summary] $variant,)+
@@ -153,12 +158,12 @@ impl Reason {
         matches!(self.row().resolution, Resolution::UserAction)
     }
 
-    /// The delay until the next reconciliation while nothing is to be done.
+    /// The delay until the next reconciliation while no step is due.
     pub(crate) const fn requeue_after(self) -> Duration {
         self.row().requeue_after
     }
 
-    /// The reason in a few words.
+    /// The reason in a short sentence.
     #[must_use]
     pub const fn summary(self) -> &'static str {
         self.row().summary
@@ -168,4 +173,63 @@ impl Reason {
     pub(crate) const fn is_in_sync(self) -> bool {
         matches!(self, Self::Healthy | Self::Hibernated)
     }
+}
+
+/// The condition types of a cluster.
+pub const CLUSTER_CONDITIONS: &[&str] = &[
+    READY,
+    AVAILABLE,
+    RECONCILING,
+    STALLED,
+    QUORUM_LOST,
+    PAUSED,
+    UPDATING,
+    SCALING,
+    RECOVERING,
+    CERTIFICATES_VALID,
+];
+
+/// The condition types of a member.
+pub const MEMBER_CONDITIONS: &[&str] = &[HEALTHY, REACHABLE, ISOLATED, POD_REJECTED];
+
+/// `NAME = name on the wire;`
+macro_rules! condition_reasons {
+    ($($name:ident = $text:literal;)+) => {
+        $(pub(crate) const $name: &str = $text;)+
+
+        /// The reasons of conditions that are not reasons of plans.
+        pub const CONDITION_REASONS: &[&str] =
+            &[$($name,)+ NAMESPACE_NOT_GRANTED, REACHABLE, ISOLATED, POD_REJECTED];
+    };
+}
+
+condition_reasons! {
+    ALARM_ACTIVE = "AlarmActive";
+    AT_DESIRED_SIZE = "AtDesiredSize";
+    INVALID_SPEC = "InvalidSpec";
+    NOT_BOOTSTRAPPED = "NotBootstrapped";
+    NOT_CONFIRMED = "NotConfirmed";
+    NOT_PAUSED = "NotPaused";
+    NOT_RECOVERING = "NotRecovering";
+    NOT_STALLED = "NotStalled";
+    QUORUM_AVAILABLE = "QuorumAvailable";
+    RECONCILE_ERROR = "ReconcileError";
+    UP_TO_DATE = "UpToDate";
+
+    VALID = "Valid";
+    CERTIFICATE_ERROR = "CertificateError";
+    WAITING_FOR_CERTIFICATE = "WaitingForCertificate";
+    INVALID_CERTIFICATE = "InvalidCertificate";
+    CERTIFICATE_EXPIRING = "CertificateExpiring";
+    CA_ROTATION_REQUESTED = "CARotationRequested";
+    CA_ROTATION_STARTED = "CARotationStarted";
+    CA_RETIRING = "CARetiring";
+    OLD_CA_REMOVED = "OldCARemoved";
+
+    DATA_LOST = "DataLost";
+    POD_GATED = "PodGated";
+    POD_MISSING = "PodMissing";
+    POD_TERMINATED = "PodTerminated";
+    POD_TERMINATING = "PodTerminating";
+    UNREACHABLE = "Unreachable";
 }

@@ -44,11 +44,11 @@ use messages::defragmentation;
 
 /// The first minor version that reports its storage version.
 const FIRST_WITH_STORAGE_VERSION: Minor = Minor { major: 3, minor: 6 };
-/// The most members and alarms that a status lists.
+/// The limits of the lists in a status.
 const MAX_MEMBERS: usize = 16;
 const MAX_ALARMS: usize = 8;
 
-/// Everything that a status is computed from.
+/// The inputs of a status.
 pub(crate) struct StatusInput<'a> {
     pub(crate) inputs: &'a StateInputs<'a>,
     pub(crate) state: &'a ObservedState,
@@ -61,17 +61,18 @@ pub(crate) struct StatusInput<'a> {
     pub(crate) rejected_pods: BTreeMap<MemberName, String>,
 }
 
-/// The plan as it is reported. The last member to come back from a rolling update is a part of that
+/// The plan in the status. The last member to become healthy in a rolling update is a part of that
 /// update, not an unhealthy member that is about to be replaced.
 pub(crate) fn reported_plan(cluster: &EtcdCluster, state: &ObservedState, plan: Plan) -> Plan {
     let is_starting = |listed: &ListedMember| {
         let member = state.member(&listed.name);
-        member.is_some_and(|it| {
-            it.template == TemplateState::UpToDate && !it.replacement_due && !it.failing
+        member.is_some_and(|member| {
+            let is_up_to_date = member.template == TemplateState::UpToDate;
+            is_up_to_date && !member.replacement_due && !member.failing
         })
     };
     let voters = state.etcd.known().into_iter().flat_map(EtcdState::voters);
-    let mut unhealthy = voters.filter(|it| !it.is_healthy());
+    let mut unhealthy = voters.filter(|voter| !voter.is_healthy());
     let is_unhealthy = plan.reason == Reason::MemberUnhealthy;
     if is_unhealthy && was_updating(cluster) && unhealthy.all(is_starting) {
         return Plan { reason: Reason::RollingUpdate, ..plan };
@@ -83,36 +84,37 @@ pub(crate) fn reported_plan(cluster: &EtcdCluster, state: &ObservedState, plan: 
 #[expect(clippy::too_many_lines, reason = "one line per field of the status")]
 pub(crate) fn cluster_status(input: &StatusInput<'_>) -> EtcdClusterStatus {
     let StatusInput { inputs, state, plan, .. } = input;
-    let (stock, blueprint, way) = (inputs.objects, inputs.blueprint, inputs.path);
-    let before = stock.cluster.status.clone().unwrap_or_default();
+    let (cluster, blueprint, path) = (&inputs.objects.cluster, inputs.blueprint, inputs.path);
+    let previous = cluster.status.clone().unwrap_or_default();
     let members = members(input);
-    let healthy_voters = members.iter().filter(|it| {
-        it.healthy.known() == Some(&true) && it.role.known() != Some(&MemberRole::Learner)
+    let healthy_voters = members.iter().filter(|member| {
+        member.healthy.known() == Some(&true) && member.role.known() != Some(&MemberRole::Learner)
     });
     let count = |number: usize| Field::Known(i32::try_from(number).unwrap_or(i32::MAX));
-    let is_ready = match way.progress() {
+    let is_ready = match path.progress() {
         VersionProgress::Downgrading => data_is_downgraded(input),
         VersionProgress::AtTarget | VersionProgress::MoreSteps | VersionProgress::NoPath => {
             storage_version_reached(input) && raft_log_is_readable(input)
         }
     };
-    let next = way.next(is_ready && no_alarm(state));
-    // Before a version step starts no member has taken it, and after a rollback no member runs the spec.
+    let next = path.next(is_ready && no_alarm(state));
+    // Before a version step starts no member runs its version, and after a rollback no member runs
+    // the spec.
     let is_in_progress =
         next == blueprint.spec.version && state.desired.rollback != Rollback::Active;
     let updated = if is_in_progress { up_to_date_members(state).count() } else { 0 };
-    let urls = state.members.iter().map(|it| blueprint.client_url(&it.name).into());
+    let urls = state.members.iter().map(|member| blueprint.client_url(&member.name).into());
     let formed = state.bootstrap.cluster_id.is_some();
     EtcdClusterStatus {
-        observed_generation: stock.cluster.metadata.generation.into(),
-        cluster_id: before.cluster_id.clone(),
-        bootstrap: before.bootstrap.clone(),
-        current_version: way.lowest_running.map_or_else(
-            || before.current_version.clone(),
-            |it| Field::Known(it.to_string().into()),
+        observed_generation: cluster.metadata.generation.into(),
+        cluster_id: previous.cluster_id.clone(),
+        bootstrap: previous.bootstrap.clone(),
+        current_version: path.lowest_running.map_or_else(
+            || previous.current_version.clone(),
+            |release| Field::Known(release.to_string().into()),
         ),
         target_version: Field::Known(next.to_string().into()),
-        raft_log: OldestWriter::observe(&before, inputs.probe).map(OldestWriter::status).into(),
+        raft_log: OldestWriter::observe(&previous, inputs.probe).map(OldestWriter::status).into(),
         replicas: count(state.members.len()),
         ready_replicas: count(healthy_voters.count()),
         updated_replicas: count(updated),
@@ -121,20 +123,20 @@ pub(crate) fn cluster_status(input: &StatusInput<'_>) -> EtcdClusterStatus {
         endpoints: Field::Known(urls.collect()),
         service_name: Field::Known(names::client_service(blueprint.name).into()),
         binding: if formed { binding(blueprint.name) } else { Field::Absent },
-        highest_revision: restore_floor(input, &before).into(),
+        highest_revision: restore_floor(input, &previous).into(),
         members: Field::Known(members),
-        rollback: rollback::active(&stock.cluster).cloned().into(),
+        rollback: rollback::active(cluster).cloned().into(),
         plan: Field::Known(PlanStatus {
             step: Field::Known(step_name(plan, state).into()),
             reason: Field::Known(plan_reason(input).into()),
-            error: input.error.clone().map(|it| messages::truncate(&it).into()).into(),
+            error: input.error.as_deref().map(|error| messages::truncate(error).into()).into(),
         }),
-        defragmentation: defragmentation_status(input, &before),
+        defragmentation: defragmentation_status(input, &previous),
         progress: defragmentation::progress(input),
-        backup: before.backup.clone(),
+        backup: previous.backup.clone(),
         tuning: Field::Known(options::tuning_status(blueprint.spec, blueprint.measured)),
-        client_tls: client_transport(input, &before),
-        conditions: Field::Known(conditions::all(input, &before)),
+        client_tls: client_transport(input, &previous),
+        conditions: Field::Known(conditions::all(input, &previous)),
     }
 }
 
@@ -143,21 +145,23 @@ fn plan_reason(input: &StatusInput<'_>) -> String {
     let summary = input.plan.reason.summary();
     let next = messages::rollout::next_versions(input)
         .filter(|_| input.state.bootstrap.cluster_id.is_some());
-    next.map_or_else(|| summary.to_owned(), |it| format!("{summary}; {it}"))
+    next.map_or_else(|| summary.to_owned(), |next| format!("{summary}; {next}"))
 }
 
 /// Whether no alarm is active: with one no step to another minor version starts.
 fn no_alarm(state: &ObservedState) -> bool {
-    state.etcd.known().is_some_and(|it| it.quota == Quota::Ok && !it.corrupt && !it.blocking_alarm)
+    let etcd = state.etcd.known();
+    etcd.is_some_and(|etcd| etcd.quota == Quota::Ok && !etcd.corrupt && !etcd.blocking_alarm)
 }
 
 /// Whether the storage version of every member that runs the lowest release is that of its release.
 /// Releases before 3.6 do not report one.
 fn storage_version_reached(input: &StatusInput<'_>) -> bool {
-    let standings = input.inputs.probe.members.values().filter_map(|it| it.status.as_ref());
-    let releases =
-        |it: &EndpointStatus| (Release::parse(&it.version), Release::parse(&it.storage_version));
-    let all: Vec<_> = standings.map(releases).collect();
+    let statuses = input.inputs.probe.members.values().filter_map(|probe| probe.status.as_ref());
+    let releases = |status: &EndpointStatus| {
+        (Release::parse(&status.version), Release::parse(&status.storage_version))
+    };
+    let all: Vec<_> = statuses.map(releases).collect();
     let Some(lowest) = all.iter().filter_map(|(runs, _)| *runs).min() else { return false };
     let is_reached = |(runs, storage): &(Option<Release>, Option<Release>)| match (runs, storage) {
         (Some(runs), _)
@@ -171,37 +175,43 @@ fn storage_version_reached(input: &StatusInput<'_>) -> bool {
     all.iter().all(is_reached)
 }
 
-/// Whether all data has the storage version of the previous minor, so that members of it can start.
+/// Whether all data has the storage version of the previous minor, so that members can
+/// start with that minor.
 fn data_is_downgraded(input: &StatusInput<'_>) -> bool {
     let Some(etcd) = input.state.etcd.known() else { return false };
     let storage = |name| Release::parse(&input.inputs.probe.status(name)?.storage_version);
     let target = input.inputs.path.spec.minor();
-    let is_downgraded = |name| storage(name).is_some_and(|it| it.minor() == target);
-    etcd.downgrade == Downgrade::Requested && etcd.members.iter().all(|it| is_downgraded(&it.name))
+    let is_downgraded = |name| storage(name).is_some_and(|release| release.minor() == target);
+    etcd.downgrade == Downgrade::Requested
+        && etcd.members.iter().all(|entry| is_downgraded(&entry.name))
 }
 
 /// Whether the next release can read the raft log of every member.
 fn raft_log_is_readable(input: &StatusInput<'_>) -> bool {
-    input.inputs.raft_log_requirement().is_none_or(|it| it.is_met(input.inputs.probe))
+    let requirement = input.inputs.raft_log_requirement();
+    requirement.is_none_or(|requirement| requirement.is_met(input.inputs.probe))
 }
 
 /// The scheme that clients are to use from now on.
-fn client_transport(input: &StatusInput<'_>, before: &EtcdClusterStatus) -> Field<ClientTlsStatus> {
-    let StateInputs { blueprint, objects: stock, now, .. } = input.inputs;
+fn client_transport(
+    input: &StatusInput<'_>,
+    previous: &EtcdClusterStatus,
+) -> Field<ClientTlsStatus> {
+    let StateInputs { blueprint, objects, now, .. } = input.inputs;
     match blueprint.transport {
-        Some(doors) => doors.client_status(input.state, stock, *now),
-        None => before.client_tls.clone(),
+        Some(transport) => transport.client_status(input.state, objects, *now),
+        None => previous.client_tls.clone(),
     }
 }
 
 /// What is recorded of the last defragmentation, and when the next one is due.
 fn defragmentation_status(
     input: &StatusInput<'_>,
-    before: &EtcdClusterStatus,
+    previous: &EtcdClusterStatus,
 ) -> Field<DefragmentationStatus> {
-    let told = DefragStatus::parse(before);
-    let next = told.next_run(input.inputs.blueprint.spec.defragment.as_ref(), input.inputs.now);
-    DefragStatus { next_schedule_time: next, ..told }.status()
+    let recorded = DefragStatus::parse(previous);
+    let next = recorded.next_run(input.inputs.blueprint.spec.defragment.as_ref(), input.inputs.now);
+    DefragStatus { next_schedule_time: next, ..recorded }.status()
 }
 
 fn binding(cluster: &str) -> Field<LocalRef> {
@@ -210,48 +220,50 @@ fn binding(cluster: &str) -> Field<LocalRef> {
 
 fn leader(input: &StatusInput<'_>) -> Option<crate::api::strings::ObjectName> {
     let etcd = input.state.etcd.known()?;
-    let leader = etcd.members.iter().find(|it| etcd.leads(it.id))?;
+    let leader = etcd.members.iter().find(|entry| etcd.leads(entry.id))?;
     Some(leader.name.0.as_str().into())
 }
 
 /// The remaining members whose active pod has the current template.
 fn up_to_date_members(state: &ObservedState) -> impl Iterator<Item = &Member> {
-    let is_up_to_date = |it: &&Member| {
-        it.template == TemplateState::UpToDate && it.pod == Reading::Known(PodState::Active)
+    let is_up_to_date = |member: &&Member| {
+        member.template == TemplateState::UpToDate && member.pod == Reading::Known(PodState::Active)
     };
     state.remaining().filter(is_up_to_date)
 }
 
-/// The revision beyond which a restore must go: rounded up, so that it changes rarely and is never
-/// too small.
-fn restore_floor(input: &StatusInput<'_>, before: &EtcdClusterStatus) -> Option<i64> {
+/// The revision beyond which a restore must go: rounded up, so that the status changes rarely and
+/// the revision is never too small.
+fn restore_floor(input: &StatusInput<'_>, previous: &EtcdClusterStatus) -> Option<i64> {
     const STEP: i64 = 100_000;
-    let known = before.highest_revision.known().copied();
-    let Reading::Known(council) = &input.inputs.probe.quorum else { return known };
-    let up = council.revision.div_euclid(STEP).saturating_add(1).saturating_mul(STEP);
-    Some(known.unwrap_or(0).max(up))
+    let known = previous.highest_revision.known().copied();
+    let Reading::Known(quorum) = &input.inputs.probe.quorum else { return known };
+    let rounded = quorum.revision.div_euclid(STEP).saturating_add(1).saturating_mul(STEP);
+    Some(known.unwrap_or(0).max(rounded))
 }
 
 /// Every member that has an EtcdMember, or that etcd lists.
 fn members(input: &StatusInput<'_>) -> Vec<MemberStatus> {
     let StatusInput { inputs, state, .. } = input;
     let listed = state.etcd.known().map(|etcd| etcd.members.as_slice()).unwrap_or_default();
-    let unknown = listed.iter().filter(|it| state.member(&it.name).is_none()).map(|it| &it.name);
-    let names = state.members.iter().map(|it| &it.name).chain(unknown);
+    let listed_names = listed.iter().map(|entry| &entry.name);
+    let unknown = listed_names.filter(|name| state.member(name).is_none());
+    let names = state.members.iter().map(|member| &member.name).chain(unknown);
     names
         .map(|name| {
-            let entry = listed.iter().find(|it| it.name == *name);
-            let standing = inputs.probe.status(name);
-            let id = entry.map(|it| it.id.0).or(standing.map(|it| it.member));
+            let entry = listed.iter().find(|entry| entry.name == *name);
+            let status = inputs.probe.status(name);
+            let id = entry.map(|entry| entry.id.0).or(status.map(|status| status.member));
             let alarms = alarms(input, id);
-            let lag = standing.map(|it| round_lag(inputs.probe.max_raft_index(), it.applied_index));
+            let furthest = inputs.probe.max_raft_index();
+            let lag = status.map(|status| round_lag(furthest, status.applied_index));
             MemberStatus {
                 name: Field::Known(name.0.as_str().into()),
-                id: id.map(|it| format!("{it:x}").into()).into(),
+                id: id.map(|id| format!("{id:x}").into()).into(),
                 role: Field::Known(member::role(state, name)),
-                version: standing.map(|it| it.version.as_str().into()).into(),
-                db_size: standing.map(|it| round_bytes(it.db_size)).into(),
-                db_in_use: standing.map(|it| round_bytes(it.db_in_use)).into(),
+                version: status.map(|status| status.version.as_str().into()).into(),
+                db_size: status.map(|status| round_bytes(status.db_size)).into(),
+                db_in_use: status.map(|status| round_bytes(status.db_in_use)).into(),
                 raft_lag: lag.into(),
                 healthy: Field::Known(entry.is_some_and(ListedMember::is_healthy)),
                 alarms: if alarms.is_empty() { Field::Absent } else { Field::Known(alarms) },
@@ -262,9 +274,9 @@ fn members(input: &StatusInput<'_>) -> Vec<MemberStatus> {
 }
 
 fn alarms(input: &StatusInput<'_>, id: Option<u64>) -> Vec<crate::api::strings::Token> {
-    let Reading::Known(council) = &input.inputs.probe.quorum else { return Vec::new() };
-    let active = council.alarms.iter().filter(|it| Some(it.member) == id);
-    active.map(|it| it.alarm_type.into()).take(MAX_ALARMS).collect()
+    let Reading::Known(quorum) = &input.inputs.probe.quorum else { return Vec::new() };
+    let active = quorum.alarms.iter().filter(|alarm| Some(alarm.member) == id);
+    active.map(|alarm| alarm.alarm_type.into()).take(MAX_ALARMS).collect()
 }
 
 /// Bytes rounded up in steps of a quarter, and never finer than 16 MiB.

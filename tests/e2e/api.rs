@@ -340,7 +340,7 @@ async fn every_sample_is_accepted_by_a_real_api_server() -> Result<()> {
 fn crds_check(ctx: &TestContext) -> Result<(String, bool)> {
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_quorate"))
         .args(["crds", "--check"])
-        .env("KUBECONFIG", ctx.places.kubeconfig("admin"))
+        .env("KUBECONFIG", ctx.paths.kubeconfig("admin"))
         .output()?;
     let stdout = String::from_utf8(output.stdout)?;
     ensure!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));

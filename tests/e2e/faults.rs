@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::ResourceExt;
 use kube::api::PostParams;
-use quorate_cluster::parts::scheduler;
+use quorate_cluster::components::scheduler;
 use quorate_cluster::settings::NODE_NAME;
 use quorate_harness::waiting::{DEFAULT_TIMEOUT, phase};
 use quorate_harness::{Isolation, TestContext, catalog, pods, run};

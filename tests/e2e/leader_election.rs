@@ -11,7 +11,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
 use quorate::api::names;
-use quorate_cluster::parts::apiserver;
+use quorate_cluster::components::apiserver;
 use quorate_harness::{Isolation, TestContext, audit, run};
 use serde_json::json;
 use tokio::task::JoinHandle;
@@ -45,7 +45,7 @@ async fn at_most_one_replica_writes_whatever_happens() -> Result<()> {
 }
 
 async fn leader_paused_past_its_lease_writes_nothing_when_resumed(ctx: &TestContext) -> Result<()> {
-    let mark = audit::mark(&ctx.places)?;
+    let mark = audit::mark(&ctx.paths)?;
     let first = leader(ctx).await?;
     let remover = BundleRemover::start(ctx.client.clone());
     repaired_by(ctx, mark, &first.name_any()).await?;
@@ -59,7 +59,7 @@ async fn leader_paused_past_its_lease_writes_nothing_when_resumed(ctx: &TestCont
 }
 
 async fn deleted_or_replaced_lease_never_causes_two_writers(ctx: &TestContext) -> Result<()> {
-    let mark = audit::mark(&ctx.places)?;
+    let mark = audit::mark(&ctx.paths)?;
     let first = leader(ctx).await?;
     let remover = BundleRemover::start(ctx.client.clone());
     repaired_by(ctx, mark, &first.name_any()).await?;
@@ -78,7 +78,7 @@ async fn deleted_or_replaced_lease_never_causes_two_writers(ctx: &TestContext) -
             "acquireTime": now, "renewTime": now, "leaseTransitions": 1,
         },
     }))?;
-    let replaced = audit::mark(&ctx.places)?;
+    let replaced = audit::mark(&ctx.paths)?;
     // If a replica was quicker, its Lease is overwritten.
     if leases.create(&PostParams::default(), &foreign).await.is_err() {
         let patch = Patch::Merge(json!({"spec": foreign.spec}));
@@ -94,7 +94,7 @@ async fn deleted_or_replaced_lease_never_causes_two_writers(ctx: &TestContext) -
 }
 
 async fn replicas_survive_a_minute_without_the_api_server(ctx: &TestContext) -> Result<()> {
-    let mark = audit::mark(&ctx.places)?;
+    let mark = audit::mark(&ctx.paths)?;
     leader(ctx).await?;
     let addresses = super::webhook_tls::ready_endpoints(&ctx.client).await?;
     ensure!(addresses.len() == 2, "{addresses:?}");
@@ -155,7 +155,7 @@ impl BundleRemover {
 
 /// The pods that restored the bundle, in order.
 fn repairs(ctx: &TestContext, mark: audit::Mark) -> Result<Vec<String>> {
-    let mut writes = audit::writes_since(&ctx.places, mark)?;
+    let mut writes = audit::writes_since(&ctx.paths, mark)?;
     writes.retain(|call| {
         call.user.username == SERVICE_ACCOUNT
             && call.object_ref.resource == "validatingwebhookconfigurations"

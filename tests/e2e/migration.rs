@@ -60,7 +60,7 @@ async fn migrate(ctx: &TestContext) -> Result<()> {
     let count = |version: &str| stored.values().filter(|stored| stored.as_str() == version).count();
     ensure!(count("v1alpha1") == 12 && count("v1beta1") == 12, "{stored:?}");
 
-    let mark = audit::mark(&ctx.places)?;
+    let mark = audit::mark(&ctx.paths)?;
     let writer = Writer::start(ctx, &objects);
     ctx.admin.run(&["apply", "--filename", &manifest()?]).await?;
     wait_rollout(ctx).await?;
@@ -188,7 +188,7 @@ async fn record(ctx: &TestContext) -> Result<Value> {
 /// version the first has written nothing: the object was already stored in the storage version.
 fn rewritten_once(ctx: &TestContext, mark: audit::Mark) -> Result<Vec<u64>> {
     let mut writes: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
-    for call in audit::writes_since(&ctx.places, mark)? {
+    for call in audit::writes_since(&ctx.paths, mark)? {
         let target = &call.object_ref;
         let sent = call.request_object.unwrap_or_default();
         let by_operator = call.user.username == SERVICE_ACCOUNT && target.subresource.is_empty();

@@ -40,7 +40,7 @@ async fn other_replica_takes_over_when_the_leader_is_deleted_or_paused() -> Resu
     run("takeover", Isolation::Serial, async |ctx| {
         with_installation(ctx, async || {
             let first = leader(ctx).await?;
-            let start = audit::mark(&ctx.places)?;
+            let start = audit::mark(&ctx.paths)?;
             ctx.admin
                 .run(&["-n", NAMESPACE, "delete", "pod", &first.name_any(), "--wait=false"])
                 .await?;
@@ -70,7 +70,7 @@ async fn other_replica_takes_over_when_the_leader_is_deleted_or_paused() -> Resu
 }
 
 fn nothing_was_forbidden(ctx: &TestContext, since: audit::Mark) -> Result<()> {
-    let mut calls = audit::calls_since(&ctx.places, since)?;
+    let mut calls = audit::calls_since(&ctx.paths, since)?;
     calls.retain(|call| call.user.username == SERVICE_ACCOUNT);
     ensure!(!calls.is_empty(), "no call of the operator in the audit log");
     for call in calls {

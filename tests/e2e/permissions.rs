@@ -28,7 +28,7 @@ const SAMPLE: &str =
 #[tokio::test(flavor = "multi_thread")]
 async fn granted_permissions_are_exactly_the_used_ones() -> Result<()> {
     run("permissions", Isolation::Serial, async |ctx| {
-        let mark = audit::mark(&ctx.places)?;
+        let mark = audit::mark(&ctx.paths)?;
         with_installation_from(ctx, &["-k", STRICT], async || {
             let mut granted = permissions(ctx).await?;
             ctx.kubectl(&["apply", "-f", SAMPLE]).await?;
@@ -66,7 +66,7 @@ async fn granted_permissions_are_exactly_the_used_ones() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn namespaced_operator_needs_only_a_role() -> Result<()> {
     run("namespaced", Isolation::Serial, async |ctx| {
-        let mark = audit::mark(&ctx.places)?;
+        let mark = audit::mark(&ctx.paths)?;
         with_installation_from(ctx, &["-k", NAMESPACED], async || {
             super::installation::leader(ctx).await?;
             tokio::time::sleep(Duration::from_secs(10)).await;
@@ -259,7 +259,7 @@ async fn permissions(ctx: &TestContext) -> Result<BTreeSet<Permission>> {
 }
 
 fn operator_calls(ctx: &TestContext, mark: audit::Mark) -> Result<Vec<audit::Call>> {
-    let mut calls = audit::calls_since(&ctx.places, mark)?;
+    let mut calls = audit::calls_since(&ctx.paths, mark)?;
     calls.retain(|call| call.user.username == SERVICE_ACCOUNT);
     ensure!(!calls.is_empty(), "no call of the operator in the audit log");
     Ok(calls)

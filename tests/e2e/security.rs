@@ -44,7 +44,7 @@ async fn secrets_are_not_readable_without_permission() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn audit_log_records_writes_without_secret_data() -> Result<()> {
     run("audit", Isolation::Parallel, async |ctx| {
-        let before = audit::mark(&ctx.places)?;
+        let before = audit::mark(&ctx.paths)?;
         let secret = format!("sesame-of-{}", ctx.namespace);
         let literal = format!("--from-literal=word={secret}");
         let note: ConfigMap = serde_json::from_value(
@@ -54,7 +54,7 @@ async fn audit_log_records_writes_without_secret_data() -> Result<()> {
         ctx.kubectl(&["create", "secret", "generic", "hidden", &literal]).await?;
         ctx.kubectl(&["annotate", "serviceaccount", "default", "touched=yes"]).await?;
 
-        let mut calls = audit::writes_since(&ctx.places, before)?;
+        let mut calls = audit::writes_since(&ctx.paths, before)?;
         calls.retain(|write| {
             write.object_ref.namespace == ctx.namespace && write.user.username == "admin"
         });
@@ -70,7 +70,7 @@ async fn audit_log_records_writes_without_secret_data() -> Result<()> {
             calls.iter().all(|write| (200..300).contains(&write.response_status.code)),
             "{calls:?}"
         );
-        let log = std::fs::read_to_string(ctx.places.audit_log())?;
+        let log = std::fs::read_to_string(ctx.paths.audit_log())?;
         ensure!(!log.contains(&secret), "the secret is in the audit log");
         ensure!(calls.iter().any(|write| write.request_object.is_some()), "no write has a body");
         Ok(())

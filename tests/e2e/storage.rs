@@ -56,7 +56,7 @@ async fn expand(ctx: &TestContext, claim: &str, size: &str, bytes: u64) -> Resul
 /// Waits until the object, the device and the file are deleted.
 async fn wait_freed(ctx: &TestContext, volume: &str) -> Result<()> {
     let volumes = Api::<PersistentVolume>::all(ctx.client.clone());
-    let backing_file = ctx.places.volumes().join(format!("{volume}.img"));
+    let backing_file = ctx.paths.volumes().join(format!("{volume}.img"));
     let is_attached = || {
         let blocks = std::fs::read_dir("/sys/block").into_iter().flatten().flatten();
         let mut files = blocks.filter_map(|block| {

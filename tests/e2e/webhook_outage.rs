@@ -233,9 +233,9 @@ async fn no_writes(ctx: &TestContext) -> Result<()> {
     });
     create_etcd_cluster(ctx, &object).await?;
     tokio::time::sleep(Duration::from_secs(20)).await;
-    let mark = audit::mark(&ctx.places)?;
+    let mark = audit::mark(&ctx.paths)?;
     tokio::time::sleep(Duration::from_mins(1)).await;
-    let mut writes = audit::writes_since(&ctx.places, mark)?;
+    let mut writes = audit::writes_since(&ctx.paths, mark)?;
     writes.retain(|call| {
         call.user.username == SERVICE_ACCOUNT && call.object_ref.resource != "leases"
     });

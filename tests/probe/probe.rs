@@ -1,6 +1,6 @@
-//! Runs inside a pod and tries something from there, for a story that watches its exit code.
+//! Runs in a pod for an e2e test that checks the exit code.
 //!
-//! It uses the libraries that the product uses for the same job, so what it proves holds for the product.
+//! Uses the same libraries as the product, so that its results apply to the product.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -13,12 +13,12 @@ use object_store::{
     Certificate, ClientOptions, Error, ObjectStore, ObjectStoreExt, PutMode, PutPayload,
 };
 
-/// S3 wants every part but the last to have at least this size.
-const PART: usize = 5 << 20;
+/// The minimum size of a part of an S3 multipart upload, except the last.
+const MIN_PART_SIZE: usize = 5 << 20;
 
 #[derive(Parser)]
 enum Probe {
-    /// Upload an object in parts over TLS, read it back, and try to create it a second time.
+    /// Upload an object in parts over TLS, read the object, and try to create it again.
     S3(S3),
 }
 
@@ -28,7 +28,7 @@ struct S3 {
     endpoint: String,
     #[arg(long)]
     bucket: String,
-    /// The only CA that is trusted.
+    /// The trusted CA.
     #[arg(long)]
     ca: PathBuf,
     #[arg(long, env = "S3_ACCESS_KEY", hide_env_values = true)]
@@ -48,25 +48,25 @@ async fn main() -> Result<()> {
 async fn upload(s3: &S3) -> Result<()> {
     let store = connect(s3)?;
     let object = Path::from(format!("probe/{}", std::process::id()));
-    let parts: Vec<Vec<u8>> = (0_u8..3).map(|number| vec![number; PART]).collect();
+    let parts: Vec<Vec<u8>> = (0_u8..3).map(|number| vec![number; MIN_PART_SIZE]).collect();
 
-    let mut upload = store.put_multipart(&object).await.context("the upload was refused")?;
+    let mut upload = store.put_multipart(&object).await.context("upload was rejected")?;
     for part in &parts {
-        upload.put_part(PutPayload::from(part.clone())).await.context("a part was refused")?;
+        upload.put_part(PutPayload::from(part.clone())).await.context("part was rejected")?;
     }
-    upload.complete().await.context("the upload was not completed")?;
-    let stored = store.get(&object).await?.bytes().await.context("it cannot be read back")?;
-    ensure!(stored == parts.concat(), "what was read is not what was written");
+    upload.complete().await.context("upload was not completed")?;
+    let stored = store.get(&object).await?.bytes().await.context("object cannot be read")?;
+    ensure!(stored == parts.concat(), "the object differs from the upload");
 
-    let again = store.put_opts(&object, "x".into(), PutMode::Create.into()).await;
-    ensure!(matches!(again, Err(Error::AlreadyExists { .. })), "created twice: {again:?}");
-    store.delete(&object).await.context("it cannot be deleted")?;
+    let second = store.put_opts(&object, "x".into(), PutMode::Create.into()).await;
+    ensure!(matches!(second, Err(Error::AlreadyExists { .. })), "created twice: {second:?}");
+    store.delete(&object).await.context("object cannot be deleted")?;
     writeln!(std::io::stdout(), "{} bytes in {} parts", stored.len(), parts.len())?;
     Ok(())
 }
 
 fn connect(s3: &S3) -> Result<AmazonS3> {
-    let ca = std::fs::read(&s3.ca).context("the CA cannot be read")?;
+    let ca = std::fs::read(&s3.ca).context("CA cannot be read")?;
     let options = ClientOptions::new().with_root_certificate(Certificate::from_pem(&ca)?);
     AmazonS3Builder::new()
         .with_endpoint(&s3.endpoint)
@@ -76,5 +76,5 @@ fn connect(s3: &S3) -> Result<AmazonS3> {
         .with_secret_access_key(&s3.secret)
         .with_client_options(options)
         .build()
-        .context("the settings are refused")
+        .context("invalid settings")
 }

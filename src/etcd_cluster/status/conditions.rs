@@ -12,8 +12,6 @@ pub(crate) use update::{ConditionUpdate, with_transition_time};
 use update::{find, recorded, with_updates};
 
 use super::StatusInput;
-use super::messages::ca_rotation::VALID;
-use super::messages::certificate_source::{CERTIFICATE_ERROR, WAITING_FOR_CERTIFICATE};
 use super::messages::{self, ca_rotation, certificate_source, rollout, transport};
 use crate::api::condition::{
     AVAILABLE, CERTIFICATES_VALID, Condition, ConditionStatus, NAMESPACE_NOT_GRANTED, PAUSED,
@@ -23,6 +21,11 @@ use crate::api::etcd_cluster::v1::EtcdCluster;
 use crate::api::etcd_cluster::v1::status::EtcdClusterStatus;
 use crate::api::validation::ValidationResult;
 use crate::etcd_cluster::plan::{Reason, Step};
+use crate::etcd_cluster::reason::{
+    ALARM_ACTIVE, AT_DESIRED_SIZE, CERTIFICATE_ERROR, INVALID_SPEC, NOT_BOOTSTRAPPED,
+    NOT_CONFIRMED, NOT_PAUSED, NOT_RECOVERING, NOT_STALLED, QUORUM_AVAILABLE, RECONCILE_ERROR,
+    UP_TO_DATE, VALID, WAITING_FOR_CERTIFICATE,
+};
 use crate::etcd_cluster::state::pod::restarts;
 use crate::etcd_cluster::state::{
     AuthState, DesiredState, EtcdState, Member, Reading, Rollback, TemplateState, VersionProgress,
@@ -32,45 +35,40 @@ use crate::etcd_cluster::tls::report::CertificateReport;
 /// A quorum that is unavailable for less is likely to return: members that start need an election.
 const QUORUM_LOSS_GRACE: Duration = Duration::from_secs(20);
 
-/// Reasons that stand in more than one condition.
-const QUORUM_AVAILABLE: &str = "QuorumAvailable";
-const NOT_BOOTSTRAPPED: &str = "NotBootstrapped";
-const INVALID_SPEC: &str = "InvalidSpec";
-
 /// All conditions of the cluster.
-pub(super) fn all(input: &StatusInput<'_>, before: &EtcdClusterStatus) -> Vec<Condition> {
-    let previous = before.conditions.known().map(Vec::as_slice).unwrap_or_default();
+pub(super) fn all(input: &StatusInput<'_>, status: &EtcdClusterStatus) -> Vec<Condition> {
+    let previous = status.conditions.known().map(Vec::as_slice).unwrap_or_default();
     let now = input.inputs.now;
     let generation = input.inputs.objects.cluster.metadata.generation;
     let updates = updates(input, previous);
-    updates.iter().map(|it| with_transition_time(previous, it, generation, now)).collect()
+    let updates = updates.iter();
+    updates.map(|update| with_transition_time(previous, update, generation, now)).collect()
 }
 
 fn updates(input: &StatusInput<'_>, previous: &[Condition]) -> Vec<ConditionUpdate> {
-    let because = input.plan.reason;
-    let reason = because.name();
+    let (reason, name) = (input.plan.reason, input.plan.reason.name());
     let (message, not_ready) = (messages::message(input), not_ready(input));
     let is_idle = input.plan.step == Step::Wait && input.plan.tasks.is_empty();
     let unmet = unmet_spec(input);
     let to_fix = certificate_source::needs_user(&input.certificates).or_else(|| unmet.clone());
     let needs_user = needs_user(input) || to_fix.is_some();
     let is_reconciling = input.error.is_some()
-        || !because.is_in_sync() && !needs_user && because != Reason::Paused
+        || !reason.is_in_sync() && !needs_user && reason != Reason::Paused
         || !is_idle;
-    let in_sync = because.is_in_sync() || healthy_while_defragmenting(input);
-    let (stalled_reason, stalled_message) = to_fix.unwrap_or_else(|| (reason, message.clone()));
+    let in_sync = reason.is_in_sync() || healthy_while_defragmenting(input);
+    let (stalled_reason, stalled_message) = to_fix.unwrap_or_else(|| (name, message.clone()));
     vec![
         match not_ready.filter(|_| in_sync).or(unmet) {
             Some((reason, message)) => ConditionUpdate::r#false(READY, reason, message),
-            None => ConditionUpdate::new(READY, in_sync, reason, message.clone()),
+            None => ConditionUpdate::new(READY, in_sync, name, message.clone()),
         },
         available(input, &message),
         if is_reconciling {
-            ConditionUpdate::r#true(RECONCILING, reason, message.clone())
-        } else if because.is_in_sync() {
-            ConditionUpdate::r#false(RECONCILING, reason, "Observed state matches the spec")
+            ConditionUpdate::r#true(RECONCILING, name, message.clone())
+        } else if reason.is_in_sync() {
+            ConditionUpdate::r#false(RECONCILING, name, "Observed state matches the spec")
         } else {
-            ConditionUpdate::r#false(RECONCILING, reason, "No step is in progress")
+            ConditionUpdate::r#false(RECONCILING, name, "No step is in progress")
         },
         if needs_user {
             ConditionUpdate::r#true(STALLED, stalled_reason, stalled_message)
@@ -78,7 +76,7 @@ fn updates(input: &StatusInput<'_>, previous: &[Condition]) -> Vec<ConditionUpda
             not_stalled()
         },
         quorum_lost(input, previous, message),
-        paused(because),
+        paused(reason),
         updating(input, previous),
         scaling(input),
         recovering(input),
@@ -87,7 +85,7 @@ fn updates(input: &StatusInput<'_>, previous: &[Condition]) -> Vec<ConditionUpda
 }
 
 fn not_stalled() -> ConditionUpdate {
-    ConditionUpdate::r#false(STALLED, "NotStalled", "No user action required")
+    ConditionUpdate::r#false(STALLED, NOT_STALLED, "No user action required")
 }
 
 fn available(input: &StatusInput<'_>, message: &str) -> ConditionUpdate {
@@ -105,62 +103,63 @@ fn quorum_lost(
     previous: &[Condition],
     message: String,
 ) -> ConditionUpdate {
-    let because = input.plan.reason;
+    let reason = input.plan.reason;
     let formed = input.state.bootstrap.cluster_id.is_some();
     if input.state.etcd.known().is_some() {
         let message = format!("Quorum is available ({})", messages::healthy_voters(input));
         return ConditionUpdate::r#false(QUORUM_LOST, QUORUM_AVAILABLE, message);
     }
-    if formed && because == Reason::QuorumLost && unavailable_for_long(input, previous) {
-        return ConditionUpdate::r#true(QUORUM_LOST, because.name(), message);
+    if formed && reason == Reason::QuorumLost && unavailable_for_long(input, previous) {
+        return ConditionUpdate::r#true(QUORUM_LOST, reason.name(), message);
     }
     if formed {
         let message = "Loss of quorum is not confirmed";
-        return ConditionUpdate::r#false(QUORUM_LOST, "NotConfirmed", message);
+        return ConditionUpdate::r#false(QUORUM_LOST, NOT_CONFIRMED, message);
     }
     ConditionUpdate::r#false(QUORUM_LOST, NOT_BOOTSTRAPPED, "The cluster is not bootstrapped yet")
 }
 
-fn paused(because: Reason) -> ConditionUpdate {
-    if because == Reason::Paused {
+fn paused(reason: Reason) -> ConditionUpdate {
+    if reason == Reason::Paused {
         let message = "spec.paused is true; the operator changes nothing";
-        ConditionUpdate::r#true(PAUSED, because.name(), message)
+        ConditionUpdate::r#true(PAUSED, reason.name(), message)
     } else {
-        ConditionUpdate::r#false(PAUSED, "NotPaused", "spec.paused is not true")
+        ConditionUpdate::r#false(PAUSED, NOT_PAUSED, "spec.paused is not true")
     }
 }
 
-/// Whether nothing goes on until the user does something.
+/// Whether nothing continues until the user acts.
 fn needs_user(input: &StatusInput<'_>) -> bool {
-    let because = input.plan.reason;
-    let has_alarm = input.state.etcd.known().is_some_and(|it| it.blocking_alarm);
-    // If a rollback were possible it would have been done. An alarm is resolved automatically, or has
-    // a reason of its own.
-    let is_blocked = because == Reason::RollingUpdateBlocked && !has_alarm;
-    // A member that only lacks the other voters recovers with them. One that crashes runs again and
-    // again for a moment, which is no recovery.
+    let reason = input.plan.reason;
+    let has_alarm = input.state.etcd.known().is_some_and(|etcd| etcd.blocking_alarm);
+    // A possible rollback would have been done. An alarm is resolved automatically, or has a reason
+    // of its own.
+    let is_blocked = reason == Reason::RollingUpdateBlocked && !has_alarm;
+    // A member that only lacks the other voters recovers with them. A member that crashes again and
+    // again is reachable for short times, which is no recovery.
     let attempts = input.inputs.blueprint.spec.repair.recreate_attempts;
     let pod = |member: &Member| input.inputs.objects.pod(&member.name);
     let fails = |member: &Member| {
         member.failing || pod(member).is_some_and(|pod| restarts(pod) >= attempts)
     };
     let is_unreachable = |member: &Member| input.inputs.probe.status(&member.name).is_none();
-    let is_lost = because == Reason::QuorumLost
-        && input.state.remaining().any(|it| is_unreachable(it) && fails(it));
-    because.needs_user() || is_blocked || is_lost
+    let is_lost = reason == Reason::QuorumLost
+        && input.state.remaining().any(|member| is_unreachable(member) && fails(member));
+    reason.needs_user() || is_blocked || is_lost
 }
 
-/// What the spec requests and does not get, while members are defragmented.
+/// The reason and message of a part of the spec that cannot be reached, while members are
+/// defragmented.
 fn unmet_spec(input: &StatusInput<'_>) -> Option<(&'static str, String)> {
     if input.plan.reason != Reason::Defragmenting {
         return None;
     }
-    let DesiredState { rollback: way_back, version: course, .. } = input.state.desired;
-    let auth = input.state.etcd.known().map(|it| it.auth);
+    let DesiredState { rollback, version, .. } = input.state.desired;
+    let auth = input.state.etcd.known().map(|etcd| etcd.auth);
     if auth == Some(AuthState::RootPasswordMissing) {
         return Some((Reason::RootPasswordMissing.name(), transport::message(input)));
     }
-    match (way_back, course) {
+    match (rollback, version) {
         (Rollback::Active, _) => Some((Reason::RolledBack.name(), rollout::rolled_back(input))),
         (_, VersionProgress::NoPath) => {
             Some((Reason::NoUpgradePath.name(), rollout::no_upgrade_path(input)))
@@ -174,8 +173,9 @@ fn unmet_spec(input: &StatusInput<'_>) -> Option<(&'static str, String)> {
 
 /// During a defragmentation the cluster is ready as long as every voter is healthy.
 fn healthy_while_defragmenting(input: &StatusInput<'_>) -> bool {
-    let is_healthy =
-        |it: &EtcdState| it.all_voters_healthy() && it.auth != AuthState::OperatorNotRecognized;
+    let is_healthy = |etcd: &EtcdState| {
+        etcd.all_voters_healthy() && etcd.auth != AuthState::OperatorNotRecognized
+    };
     input.plan.reason == Reason::Defragmenting && input.state.etcd.known().is_some_and(is_healthy)
 }
 
@@ -184,15 +184,16 @@ fn certificates(input: &StatusInput<'_>) -> ConditionUpdate {
         &input.certificates;
     let (is_valid, reason, message) = match (error, problem, trust_change, rotation) {
         (Some(error), ..) => (false, CERTIFICATE_ERROR, error.to_string()),
-        (None, Some(flaw), ..) => {
-            let message = certificate_source::problem_message(flaw);
-            (false, certificate_source::problem_reason(flaw), message)
+        (None, Some(problem), ..) => {
+            let message = certificate_source::problem_message(problem);
+            (false, certificate_source::problem_reason(problem), message)
         }
-        (None, None, Some(it), _) => {
-            (true, certificate_source::change_reason(it), certificate_source::change_message(it))
+        (None, None, Some(change), _) => {
+            let message = certificate_source::change_message(change);
+            (true, certificate_source::change_reason(change), message)
         }
-        (None, None, None, Some(it)) => {
-            (true, ca_rotation::rotation_reason(it), ca_rotation::rotation_message(it))
+        (None, None, None, Some(rotation)) => {
+            (true, ca_rotation::rotation_reason(rotation), ca_rotation::rotation_message(rotation))
         }
         (None, None, None, None) if *is_external => {
             let message =
@@ -211,18 +212,19 @@ fn not_ready(input: &StatusInput<'_>) -> Option<(&'static str, String)> {
     if let Some(error) = &input.certificates.error {
         return Some((CERTIFICATE_ERROR, error.to_string()));
     }
-    if let Reading::Known(council) = &input.inputs.probe.quorum
-        && let Some(alarm) = council.alarms.first()
+    if let Reading::Known(quorum) = &input.inputs.probe.quorum
+        && let Some(alarm) = quorum.alarms.first()
     {
-        let entry = council.members.iter().find(|it| it.id == alarm.member);
-        let member = entry.and_then(|it| it.peer_urls.first()).map_or("a member", String::as_str);
+        let entry = quorum.members.iter().find(|entry| entry.id == alarm.member);
+        let peer_url = entry.and_then(|entry| entry.peer_urls.first());
+        let member = peer_url.map_or("a member", String::as_str);
         let message = format!(
-            "Alarm {} is active on {member}: etcd rejects writes or its data is corrupt",
+            "Alarm {} is active on {member}: etcd rejects writes or the data is corrupt",
             alarm.alarm_type
         );
-        return Some(("AlarmActive", message));
+        return Some((ALARM_ACTIVE, message));
     }
-    input.error.as_ref().map(|_| ("ReconcileError", messages::message(input)))
+    input.error.as_ref().map(|_| (RECONCILE_ERROR, messages::message(input)))
 }
 
 fn unavailable_for_long(input: &StatusInput<'_>, previous: &[Condition]) -> bool {
@@ -231,7 +233,7 @@ fn unavailable_for_long(input: &StatusInput<'_>, previous: &[Condition]) -> bool
         return false;
     }
     let since = available.last_transition_time.known();
-    let since: Option<Timestamp> = since.and_then(|it| it.as_str().parse().ok());
+    let since: Option<Timestamp> = since.and_then(|time| time.as_str().parse().ok());
     since.is_some_and(|since| {
         let elapsed = Duration::try_from(input.inputs.now.duration_since(since));
         elapsed.unwrap_or_default() >= QUORUM_LOSS_GRACE
@@ -240,40 +242,41 @@ fn unavailable_for_long(input: &StatusInput<'_>, previous: &[Condition]) -> bool
 
 /// An update is complete when all recreated members are healthy.
 fn updating(input: &StatusInput<'_>, previous: &[Condition]) -> ConditionUpdate {
-    let because = input.plan.reason;
+    let reason = input.plan.reason;
     let is_update = matches!(
-        because,
+        reason,
         Reason::RollingUpdate
             | Reason::RollingUpdateBlocked
             | Reason::UpdateFailed
             | Reason::PreparingVersionChange
             | Reason::TlsTransition
     );
-    if because == Reason::RolledBack {
-        return ConditionUpdate::r#false(UPDATING, because.name(), messages::message(input));
+    if reason == Reason::RolledBack {
+        return ConditionUpdate::r#false(UPDATING, reason.name(), messages::message(input));
     }
     if let Some((reason, message)) = unmet_spec(input) {
         return ConditionUpdate::r#false(UPDATING, reason, message);
     }
     let was_updating = is_updating(previous);
     let is_healthy = input.state.etcd.known().is_some_and(EtcdState::all_voters_healthy);
-    let is_outdated = input.state.remaining().any(|it| it.template != TemplateState::UpToDate);
+    let is_outdated = |member: &Member| member.template != TemplateState::UpToDate;
+    let is_outdated = input.state.remaining().any(is_outdated);
     let formed = input.state.bootstrap.cluster_id.is_some();
     if !formed || !(is_update || is_outdated || was_updating && !is_healthy) {
-        return ConditionUpdate::r#false(UPDATING, "UpToDate", "All members are up to date");
+        return ConditionUpdate::r#false(UPDATING, UP_TO_DATE, "All members are up to date");
     }
     let message = messages::message(input);
     let message =
         if is_update { message } else { format!("{}. {message}", rollout::update_progress(input)) };
-    ConditionUpdate::r#true(UPDATING, because.name(), message)
+    ConditionUpdate::r#true(UPDATING, reason.name(), message)
 }
 
 fn is_updating(previous: &[Condition]) -> bool {
     let updating = find(previous, UPDATING);
-    updating.is_some_and(|it| it.status.known() == Some(&ConditionStatus::True))
+    updating.is_some_and(|updating| updating.status.known() == Some(&ConditionStatus::True))
 }
 
-/// Whether the recorded status says that an update is in progress.
+/// Whether an update is in progress according to the recorded status.
 pub(super) fn was_updating(cluster: &EtcdCluster) -> bool {
     is_updating(recorded(cluster))
 }
@@ -290,7 +293,7 @@ fn scaling(input: &StatusInput<'_>) -> ConditionUpdate {
         };
         ConditionUpdate::r#true(SCALING, input.plan.reason.name(), message)
     } else {
-        ConditionUpdate::r#false(SCALING, "AtDesiredSize", "No scaling is in progress")
+        ConditionUpdate::r#false(SCALING, AT_DESIRED_SIZE, "No scaling is in progress")
     }
 }
 
@@ -333,7 +336,7 @@ fn recovering(input: &StatusInput<'_>) -> ConditionUpdate {
         | Reason::ScalingUp
         | Reason::ScalingDown
         | Reason::Healthy => {
-            ConditionUpdate::r#false(RECOVERING, "NotRecovering", "No member is being replaced")
+            ConditionUpdate::r#false(RECOVERING, NOT_RECOVERING, "No member is being replaced")
         }
     }
 }
@@ -341,10 +344,8 @@ fn recovering(input: &StatusInput<'_>) -> ConditionUpdate {
 /// Whether the namespace access controller reports that the operator has no permissions in the
 /// object's namespace.
 pub(crate) fn namespace_not_granted(cluster: &EtcdCluster) -> bool {
-    recorded(cluster).iter().any(|it| {
-        it.kind.known().is_some_and(|kind| kind.as_str() == STALLED)
-            && it.reason.known().is_some_and(|reason| reason.as_str() == NAMESPACE_NOT_GRANTED)
-    })
+    let reason = find(recorded(cluster), STALLED).and_then(|stalled| stalled.reason.known());
+    reason.is_some_and(|reason| reason.as_str() == NAMESPACE_NOT_GRANTED)
 }
 
 /// The recorded reason of the condition `Ready`.
@@ -375,10 +376,10 @@ pub(crate) fn certificates_unavailable(
 /// The status of a cluster whose spec is invalid. All other conditions stay as they were recorded.
 pub(crate) fn invalid_spec(
     cluster: &EtcdCluster,
-    verdict: &ValidationResult,
+    result: &ValidationResult,
     now: Timestamp,
 ) -> EtcdClusterStatus {
-    let errors: Vec<String> = verdict.violations.iter().map(ToString::to_string).collect();
+    let errors: Vec<String> = result.violations.iter().map(ToString::to_string).collect();
     let message = format!("Spec is invalid, reconciliation stopped: {}", errors.join("; "));
     let updates = [
         ConditionUpdate::r#false(READY, INVALID_SPEC, message.clone()),

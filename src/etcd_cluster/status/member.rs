@@ -1,6 +1,6 @@
 //! Computes the status of one member: role, phase and conditions.
-//! Each condition has a transition time of its own: a member that was unreachable, isolated or without
-//! a pod is not replaced for the time that another problem lasted.
+//! Each condition has a transition time of its own, so that the duration of one problem
+//! (unreachable, isolated, no pod) never counts towards the replacement for another one.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use super::StatusInput;
@@ -28,30 +28,32 @@ pub(super) fn role(state: &ObservedState, name: &MemberName) -> MemberRole {
 pub(crate) fn member_status(input: &StatusInput<'_>, object: &EtcdMember) -> EtcdMemberStatus {
     let (inputs, state) = (input.inputs, input.state);
     let name = name_of(object);
-    let before = object.status.clone().unwrap_or_default();
-    let standing = inputs.probe.status(&name);
+    let previous = object.status.clone().unwrap_or_default();
+    let status = inputs.probe.status(&name);
     let entry = state.etcd.known().and_then(|etcd| etcd.entry(&name));
     let phase = phase(state, &name);
-    let since = match (&before.phase, &before.phase_transition_time) {
-        (Field::Known(was), Field::Known(since)) if *was == phase => since.clone(),
+    let since = match (&previous.phase, &previous.phase_transition_time) {
+        (Field::Known(recorded), Field::Known(since)) if *recorded == phase => since.clone(),
         _ => inputs.now.to_string().into(),
     };
-    let previous = before.conditions.known().map(Vec::as_slice).unwrap_or_default();
+    let recorded = previous.conditions.known().map(Vec::as_slice).unwrap_or_default();
     let (generation, now) = (object.metadata.generation, inputs.now);
     let updates = condition_updates(input, &name);
-    let conditions = updates.iter().map(|it| with_transition_time(previous, it, generation, now));
+    let conditions = updates.iter();
+    let conditions =
+        conditions.map(|update| with_transition_time(recorded, update, generation, now));
     let hex = |id: u64| format!("{id:x}").into();
-    let id = entry.map(|it| it.id.0).or(standing.map(|it| it.member)).map(hex);
+    let id = entry.map(|entry| entry.id.0).or(status.map(|status| status.member)).map(hex);
     EtcdMemberStatus {
-        member_id: id.map_or_else(|| before.member_id.clone(), Field::Known),
-        cluster_id: standing
-            .map(|it| hex(it.cluster))
-            .map_or_else(|| before.cluster_id.clone(), Field::Known),
+        member_id: id.map_or_else(|| previous.member_id.clone(), Field::Known),
+        cluster_id: status
+            .map(|status| hex(status.cluster))
+            .map_or_else(|| previous.cluster_id.clone(), Field::Known),
         role: Field::Known(role(state, &name)),
         phase: Field::Known(phase),
-        version: standing
-            .map(|it| it.version.as_str().into())
-            .map_or_else(|| before.version.clone(), Field::Known),
+        version: status
+            .map(|status| status.version.as_str().into())
+            .map_or_else(|| previous.version.clone(), Field::Known),
         pod: inputs.objects.pod(&name).map(|_| name.0.as_str().into()).into(),
         volume: inputs.objects.pvc(&name).map(|_| name.0.as_str().into()).into(),
         phase_transition_time: Field::Known(since),
@@ -76,8 +78,8 @@ fn phase(state: &ObservedState, name: &MemberName) -> MemberPhase {
 
 fn condition_updates(input: &StatusInput<'_>, name: &MemberName) -> Vec<ConditionUpdate> {
     const REACHABLE_MESSAGE: &str = "etcd responds to status requests";
-    let voice = input.inputs.probe.members.get(name);
-    let is_reachable = voice.is_some_and(|it| it.status.is_some());
+    let probe = input.inputs.probe.members.get(name);
+    let is_reachable = probe.is_some_and(|probe| probe.status.is_some());
     let (reason, unreachable) = pods::unreachable(input, name);
     let reachable = if is_reachable {
         ConditionUpdate::r#true(REACHABLE, REACHABLE, REACHABLE_MESSAGE)
@@ -85,7 +87,7 @@ fn condition_updates(input: &StatusInput<'_>, name: &MemberName) -> Vec<Conditio
         ConditionUpdate::r#false(REACHABLE, reason, unreachable.clone())
     };
     let isolated = input.inputs.is_isolated(name).then(|| {
-        let error = voice.and_then(|it| it.error.clone());
+        let error = probe.and_then(|probe| probe.error.clone());
         let error = error.unwrap_or_else(|| "no response".to_owned());
         format!(
             "Linearizable read failed on this member only, the other voters have quorum: {error}"
@@ -93,8 +95,8 @@ fn condition_updates(input: &StatusInput<'_>, name: &MemberName) -> Vec<Conditio
     });
     let rejected =
         input.rejected_pods.get(name).map(|error| format!("API server rejected the pod: {error}"));
-    // A learner is healthy without the other members, a voter needs a quorum of them; but a voter that
-    // lacks only the quorum is not the cause.
+    // A learner is healthy without the other members, a voter needs a quorum of them. A voter that
+    // lacks only the quorum is not its cause and stays healthy.
     let healthy = match (&isolated, &rejected) {
         (Some(message), _) => ConditionUpdate::r#false(HEALTHY, ISOLATED, message.clone()),
         (None, Some(message)) => ConditionUpdate::r#false(HEALTHY, POD_REJECTED, message.clone()),

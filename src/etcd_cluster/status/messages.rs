@@ -1,5 +1,5 @@
-//! The messages of conditions and Events: the state with numbers, what is waited for, and what the user
-//! can do, with the command. Sentences are joined by ". "; none ends in a full stop.
+//! The messages of conditions and Events: the state with numbers, what is waited for, and what the
+//! user can do, with the command. Sentences are joined by ". "; none ends in a full stop.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 pub(super) mod ca_rotation;
@@ -22,7 +22,7 @@ use crate::etcd_cluster::state::{self, MemberName, Reading, quorum};
 
 /// A part of the error with which etcd refuses requests under the alarm CORRUPT.
 const CORRUPT_ERROR: &str = "corrupt cluster";
-/// The most characters of a message in a status.
+/// The longest message in a status, in characters.
 const MAX_MESSAGE: usize = 1000;
 
 /// Truncates a message to what a status holds.
@@ -87,7 +87,7 @@ fn state_message(input: &StatusInput<'_>) -> String {
             format!("Learner {} failed to start or catch up; replacing it", list(&joining(input)))
         }
         Reason::ReplacingMember => format!(
-            "Replacing member {}: its data is lost or it is unhealthy for too long. {}",
+            "Replacing member {}: data lost or unhealthy for too long. {}",
             list(&unhealthy(input)),
             healthy_voters(input),
         ),
@@ -122,28 +122,28 @@ fn state_message(input: &StatusInput<'_>) -> String {
 }
 
 fn cluster_id_mismatch(input: &StatusInput<'_>) -> String {
-    let reported = input.state.etcd.known().map(|it| it.cluster);
-    let id = |it: Option<state::ClusterId>| {
-        it.map_or_else(|| "an unknown ID".to_owned(), |it| format!("{:x}", it.0))
+    let reported = input.state.etcd.known().map(|etcd| etcd.cluster);
+    let id = |id: Option<state::ClusterId>| {
+        id.map_or_else(|| "an unknown ID".to_owned(), |id| format!("{:x}", id.0))
     };
     format!(
-        "Cluster ID mismatch: members report {}, expected {}. Reconciliation stopped; remove the other etcd cluster that answers at \
-         the members' addresses",
+        "Cluster ID mismatch: members report {}, expected {}. Reconciliation stopped; remove the other etcd cluster that is reachable \
+         at the members' addresses",
         id(reported),
         id(input.state.bootstrap.cluster_id),
     )
 }
 
-/// Why a member cannot go: the voters that would be left.
+/// Why a member cannot be removed: the health of the other voters.
 fn removal_blocked(input: &StatusInput<'_>, verb: &str, names: &[String]) -> String {
     let others = || {
         let voters = input.state.etcd.known().into_iter().flat_map(state::EtcdState::voters);
-        voters.filter(|it| !names.contains(&it.name.to_string()))
+        voters.filter(|voter| !names.contains(&voter.name.to_string()))
     };
     format!(
         "Cannot {verb} {}: {}/{} other voters are healthy, {} required for quorum",
         list(names),
-        others().filter(|it| it.is_healthy()).count(),
+        others().filter(|voter| voter.is_healthy()).count(),
         others().count(),
         quorum(others().count()),
     )
@@ -152,21 +152,21 @@ fn removal_blocked(input: &StatusInput<'_>, verb: &str, names: &[String]) -> Str
 /// The number of healthy voters.
 pub(super) fn healthy_voters(input: &StatusInput<'_>) -> String {
     let voters = || input.state.etcd.known().into_iter().flat_map(state::EtcdState::voters);
-    let healthy = voters().filter(|it| it.is_healthy()).count();
+    let healthy = voters().filter(|voter| voter.is_healthy()).count();
     format!("{healthy}/{} voters are healthy", voters().count())
 }
 
 fn member_unhealthy(input: &StatusInput<'_>) -> String {
     let names = unhealthy(input);
-    let first = names.first().map(|it| MemberName(it.clone()));
-    let probe = first.and_then(|it| input.inputs.probe.members.get(&it));
-    let error = probe.and_then(|it| it.error.as_deref()).map(shorten);
-    let state =
-        if probe.is_some_and(|it| it.status.is_some()) { "unhealthy" } else { "unreachable" };
-    let cause = error.map(|it| format!(" ({it})")).unwrap_or_default();
+    let first = names.first().map(|name| MemberName(name.clone()));
+    let probe = first.and_then(|name| input.inputs.probe.members.get(&name));
+    let error = probe.and_then(|probe| probe.error.as_deref()).map(shorten);
+    let is_reachable = probe.is_some_and(|probe| probe.status.is_some());
+    let state = if is_reachable { "unhealthy" } else { "unreachable" };
+    let cause = error.map(|error| format!(" ({error})")).unwrap_or_default();
     let after = duration(input.inputs.blueprint.spec.repair.replace_after);
     format!(
-        "Member {} is {state}{cause}; it is replaced after {after} (spec.repair.replaceAfterSeconds). {}",
+        "Member {} is {state}{cause} and is replaced after {after} (spec.repair.replaceAfterSeconds). {}",
         list(&names),
         healthy_voters(input),
     )
@@ -200,7 +200,7 @@ fn retained_volumes(input: &StatusInput<'_>) -> String {
     let (cluster, namespace) = (input.inputs.blueprint.name, input.inputs.blueprint.namespace);
     format!(
         "{} PVCs of a previous cluster {cluster} exist and are not reused. To start with empty data, delete them: kubectl -n {namespace} \
-         delete pvc {}. To keep them, rename this cluster",
+         delete pvc {}. To keep the PVCs, rename this cluster",
         names.len(),
         names.join(" "),
     )
@@ -208,15 +208,17 @@ fn retained_volumes(input: &StatusInput<'_>) -> String {
 
 fn quorum_lost(input: &StatusInput<'_>) -> String {
     let namespace = input.inputs.blueprint.namespace;
-    let is_corrupt =
-        |it: &MemberProbe| it.error.as_deref().is_some_and(|it| it.contains(CORRUPT_ERROR));
-    if input.inputs.probe.members.values().any(|it| it.status.is_some() && is_corrupt(it)) {
+    let is_corrupt = |probe: &MemberProbe| {
+        let error = probe.error.as_deref();
+        probe.status.is_some() && error.is_some_and(|error| error.contains(CORRUPT_ERROR))
+    };
+    if input.inputs.probe.members.values().any(is_corrupt) {
         return "CORRUPT alarm: members have different data and etcd rejects all requests. Reconciliation stopped. Keep all PVCs, compare \
-                the members with `etcdctl endpoint hashkv`, and disarm the alarm with `etcdctl alarm disarm` when you know which member \
-                has the correct data"
+                the members with `etcdctl endpoint hashkv`, and disarm the alarm with `etcdctl alarm disarm` when the member with the \
+                correct data is known"
             .to_owned();
     }
-    let voters = input.state.members.iter().filter(|it| !it.intent.is_leaving()).count();
+    let voters = input.state.members.iter().filter(|member| !member.intent.is_leaving()).count();
     format!(
         "Quorum lost: {}/{voters} members reachable, {} required. No member is removed or replaced until quorum is restored; members rejoin \
          when their pods run with their PVCs. See `kubectl -n {namespace} describe pod`; if PVCs are lost, restore a backup",
@@ -226,38 +228,41 @@ fn quorum_lost(input: &StatusInput<'_>) -> String {
 }
 
 fn reachable(input: &StatusInput<'_>) -> usize {
-    input.inputs.probe.members.values().filter(|it| it.status.is_some()).count()
+    input.inputs.probe.members.values().filter(|probe| probe.status.is_some()).count()
 }
 
 fn unknown_members(input: &StatusInput<'_>) -> Vec<String> {
     let Reading::Known(etcd) = &input.state.etcd else { return Vec::new() };
-    let unknown = etcd.members.iter().filter(|it| input.state.member(&it.name).is_none());
-    unknown.map(|it| it.name.to_string()).collect()
+    let unknown = etcd.members.iter().filter(|entry| input.state.member(&entry.name).is_none());
+    unknown.map(|entry| entry.name.to_string()).collect()
 }
 
 fn leaving(input: &StatusInput<'_>) -> Vec<String> {
-    let leaving = input.state.members.iter().filter(|it| it.intent.is_leaving());
-    leaving.map(|it| it.name.to_string()).collect()
+    let leaving = input.state.members.iter().filter(|member| member.intent.is_leaving());
+    leaving.map(|member| member.name.to_string()).collect()
 }
 
 fn joining(input: &StatusInput<'_>) -> Vec<String> {
     let is_voter = |name: &MemberName| {
         let etcd = input.state.etcd.known();
-        etcd.and_then(|it| it.entry(name)).is_some_and(|it| !it.is_learner)
+        etcd.and_then(|etcd| etcd.entry(name)).is_some_and(|entry| !entry.is_learner)
     };
-    let joining = input.state.members.iter();
-    let joining = joining.filter(|it| it.intent == state::Intent::Join && !is_voter(&it.name));
-    joining.map(|it| it.name.to_string()).collect()
+    let is_joining =
+        |member: &&state::Member| member.intent == state::Intent::Join && !is_voter(&member.name);
+    let joining = input.state.members.iter().filter(is_joining);
+    joining.map(|member| member.name.to_string()).collect()
 }
 
 fn unhealthy(input: &StatusInput<'_>) -> Vec<String> {
     let Reading::Known(etcd) = &input.state.etcd else { return Vec::new() };
-    etcd.voters().filter(|it| !it.is_healthy()).map(|it| it.name.to_string()).collect()
+    let unhealthy = etcd.voters().filter(|voter| !voter.is_healthy());
+    unhealthy.map(|voter| voter.name.to_string()).collect()
 }
 
 /// The members that fail to start with the current template.
 fn failing(input: &StatusInput<'_>) -> Vec<String> {
-    input.state.remaining().filter(|it| it.failing).map(|it| it.name.to_string()).collect()
+    let failing = input.state.remaining().filter(|member| member.failing);
+    failing.map(|member| member.name.to_string()).collect()
 }
 
 fn list(names: &[String]) -> String {

@@ -1,15 +1,16 @@
-//! The name of the next step of a plan, as `status.plan.step`, Events and logs show it: an imperative
-//! with the member that it concerns.
+//! The name of the next step of a plan in `status.plan.step`, Events and logs: an imperative with
+//! the name of the member.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use crate::etcd_cluster::plan::{Plan, PodTemplate, Step, Task};
 use crate::etcd_cluster::state::{MemberId, ObservedState};
 
-/// The name of the next step; `None` if there is nothing to do.
+/// The name of the next step, or the string `None`.
 pub(crate) fn step_name(plan: &Plan, state: &ObservedState) -> String {
     let name = |id: &MemberId| {
-        let entry = state.etcd.known().and_then(|etcd| etcd.members.iter().find(|it| it.id == *id));
-        entry.map_or_else(|| format!("{:x}", id.0), |it| it.name.to_string())
+        let mut entries = state.etcd.known().into_iter().flat_map(|etcd| &etcd.members);
+        let entry = entries.find(|entry| entry.id == *id);
+        entry.map_or_else(|| format!("{:x}", id.0), |entry| entry.name.to_string())
     };
     match &plan.step {
         Step::Wait => plan.tasks.first().map_or_else(|| "None".to_owned(), task_name),

@@ -1,7 +1,7 @@
-//! The first process of every pod sandbox: it holds the pod's namespaces open and waits.
+//! The first process of every pod sandbox, which keeps the pod's namespaces.
 //!
-//! A package of its own, so that it is built in a second and stays tiny. The runtime ends it with SIGKILL,
-//! so it handles no signal.
+//! A separate package, so that it builds fast and stays small. The runtime ends it with SIGKILL, so
+//! it handles no signal.
 
 fn main() {
     loop {

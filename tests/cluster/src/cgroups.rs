@@ -1,6 +1,6 @@
-//! The cgroup below which all pods live: it is how the processes inside containers are found.
+//! The cgroup of all pods, by which the processes in containers are found.
 //!
-//! Machines of either version are taken: one tree (version 2), or one tree per controller (version 1).
+//! Both versions are supported: one tree (version 2), or one tree per controller (version 1).
 
 use std::path::{Path, PathBuf};
 
@@ -8,24 +8,25 @@ use anyhow::{Context, Result, bail};
 
 use crate::processes::Process;
 
-/// Its name, directly below the root of every tree.
+/// Name of the cgroup, directly below the root of every tree.
 pub const NAME: &str = "quorate-cluster";
-/// What the kubelet cannot do without.
+/// Controllers that the kubelet requires.
 const CONTROLLERS: [&str; 4] = ["cpu", "cpuset", "memory", "pids"];
 
-/// Makes it in every tree; the kubelet wants to find it there.
+/// Creates the cgroup in every tree; the kubelet requires that it exists.
 ///
 /// # Errors
-/// If the kernel refuses.
+/// If the kernel rejects it.
 pub fn prepare() -> Result<()> {
     for tree in trees() {
         let own = tree.join(NAME);
-        std::fs::create_dir_all(&own).with_context(|| format!("cannot make {}", own.display()))?;
+        std::fs::create_dir_all(&own)
+            .with_context(|| format!("cannot create {}", own.display()))?;
         if is_unified(&tree) {
-            hand_down(&tree)?;
-            hand_down(&own)?;
+            delegate_controllers(&tree)?;
+            delegate_controllers(&own)?;
         }
-        // Version 1: a new cpuset is empty, and an empty one takes no process.
+        // Version 1: a new cpuset is empty, and no process can join an empty cpuset.
         for file in ["cpuset.cpus", "cpuset.mems"] {
             if let Ok(value) = std::fs::read_to_string(tree.join(file)) {
                 std::fs::write(own.join(file), value.trim())?;
@@ -35,23 +36,23 @@ pub fn prepare() -> Result<()> {
     Ok(())
 }
 
-/// Version 2, and it is the tree that has the controllers (beside version 1 it has none).
+/// Whether this is a version 2 tree with controllers (beside version 1 trees it has none).
 fn is_unified(tree: &Path) -> bool {
     let controllers = std::fs::read_to_string(tree.join("cgroup.controllers")).unwrap_or_default();
     controllers.split_whitespace().any(|controller| controller == "memory")
 }
 
-/// Lets the cgroups below use the controllers that this one has.
-fn hand_down(cgroup: &Path) -> Result<()> {
+/// Enables the controllers for the child cgroups.
+fn delegate_controllers(cgroup: &Path) -> Result<()> {
     let file = cgroup.join("cgroup.subtree_control");
     for controller in CONTROLLERS {
         drop(std::fs::write(&file, format!("+{controller}")));
     }
-    let handed = std::fs::read_to_string(&file)?;
+    let delegated = std::fs::read_to_string(&file)?;
     for controller in CONTROLLERS {
-        if !handed.split_whitespace().any(|word| word == controller) {
+        if !delegated.split_whitespace().any(|word| word == controller) {
             bail!(
-                "the kernel does not hand the controller {controller} down from {}: is it mounted read-only, or in a container?",
+                "controller {controller} cannot be enabled for child cgroups of {}: cgroupfs may be read-only, or this is a container",
                 cgroup.display()
             );
         }
@@ -59,13 +60,13 @@ fn hand_down(cgroup: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Where it is, in each tree that has it.
+/// The path of the cgroup in each tree where it exists.
 #[must_use]
 pub fn own() -> Vec<PathBuf> {
     trees().into_iter().map(|tree| tree.join(NAME)).filter(|own| own.exists()).collect()
 }
 
-/// A cgroup and all below it, the deepest first.
+/// A cgroup and all its descendants, deepest first.
 #[must_use]
 pub fn below(cgroup: &Path) -> Vec<PathBuf> {
     let inside = std::fs::read_dir(cgroup).into_iter().flatten().flatten();
@@ -73,7 +74,7 @@ pub fn below(cgroup: &Path) -> Vec<PathBuf> {
     children.flat_map(|child| below(&child)).chain([cgroup.to_owned()]).collect()
 }
 
-/// The numbers of the processes in a cgroup and all below it.
+/// The PIDs of the processes in a cgroup and all its descendants.
 #[must_use]
 pub fn pids(cgroup: &Path) -> Vec<i32> {
     let lists = below(cgroup).into_iter().map(|folder| folder.join("cgroup.procs"));
@@ -83,8 +84,8 @@ pub fn pids(cgroup: &Path) -> Vec<i32> {
         .collect()
 }
 
-/// The processes inside containers. Each is asked again where it lives once it is held: between the list and
-/// the grip its number may have gone to a stranger.
+/// The processes in containers. The cgroup of each is checked again after its pidfd is open: the
+/// PID may have been reused by an unrelated process since it was listed.
 #[must_use]
 pub fn processes() -> Vec<Process> {
     let inside = own().into_iter().flat_map(|own| pids(&own));
@@ -92,16 +93,16 @@ pub fn processes() -> Vec<Process> {
 }
 
 fn is_inside(process: &Process) -> bool {
-    let where_it_lives = std::fs::read_to_string(format!("/proc/{}/cgroup", process.pid()));
-    where_it_lives.is_ok_and(|lines| lines.contains(&format!(":/{NAME}/"))) && process.is_alive()
+    let cgroups = std::fs::read_to_string(format!("/proc/{}/cgroup", process.pid()));
+    cgroups.is_ok_and(|lines| lines.contains(&format!(":/{NAME}/"))) && process.is_alive()
 }
 
 fn trees() -> Vec<PathBuf> {
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-    let of_cgroup = |line: &str| {
-        let mut words = line.split(' ').skip(1);
-        let place = words.next()?;
-        words.next()?.starts_with("cgroup").then(|| PathBuf::from(place))
+    let cgroup_mount = |line: &str| {
+        let mut fields = line.split(' ').skip(1);
+        let mount_point = fields.next()?;
+        fields.next()?.starts_with("cgroup").then(|| PathBuf::from(mount_point))
     };
-    mounts.lines().filter_map(of_cgroup).collect()
+    mounts.lines().filter_map(cgroup_mount).collect()
 }

@@ -1,4 +1,4 @@
-//! Running other programs, with errors that say which program, how it ended, and what it wrote.
+//! Runs other programs; errors contain the command line, the exit status and the end of stderr.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -8,22 +8,22 @@ use anyhow::{Context, Result, bail};
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
-use crate::machine;
+use crate::host;
 
-/// A command that reads nothing and is not left behind when its future is dropped.
+/// A command without standard input that is killed when its future is dropped.
 pub fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
-    // The distribution's own folders too: the PATH of plain `su` lacks half of them.
+    // Adds the folders of the distribution: the PATH of plain `su` lacks half of them.
     let path = std::env::var("PATH").unwrap_or_default();
-    command.env("PATH", format!("{path}:{}", machine::PATH));
+    command.env("PATH", format!("{path}:{}", host::PATH));
     command.stdin(Stdio::null()).kill_on_drop(true);
     command
 }
 
-/// Runs it to the end and returns what it wrote to standard output.
+/// Runs a command and returns its standard output.
 ///
 /// # Errors
-/// If it cannot be started, or ends with anything but 0.
+/// If the command cannot be started, or its exit code is not 0.
 pub async fn output(command: &mut Command) -> Result<String> {
     let shown = shown(command);
     let output = command
@@ -33,13 +33,13 @@ pub async fn output(command: &mut Command) -> Result<String> {
         .await
         .with_context(|| format!("cannot start `{shown}`"))?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        bail!("`{shown}` ended with {}: {}", output.status, tail(&said, 20));
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        bail!("`{shown}` ended with {}: {}", output.status, tail(&stderr, 20));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Runs it to the end for its effect.
+/// Runs a program and drops its output.
 ///
 /// # Errors
 /// As [`output`].
@@ -47,7 +47,7 @@ pub async fn run(program: impl AsRef<OsStr>, args: &[&str]) -> Result<()> {
     output(command(program).args(args)).await.map(drop)
 }
 
-/// Runs it with `input` on its standard input.
+/// Runs a command with `input` as its standard input.
 ///
 /// # Errors
 /// As [`output`].
@@ -65,8 +65,8 @@ pub async fn feed(command: &mut Command, input: &[u8]) -> Result<String> {
     };
     let output = child.wait_with_output().await.with_context(|| format!("lost `{shown}`"))?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        bail!("`{shown}` ended with {}: {}", output.status, tail(&said, 20));
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        bail!("`{shown}` ended with {}: {}", output.status, tail(&stderr, 20));
     }
     written.with_context(|| format!("`{shown}` did not read its input"))?;
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
@@ -80,7 +80,7 @@ pub fn tail(text: &str, lines: usize) -> String {
     all.into_iter().skip(skip).collect::<Vec<_>>().join("\n")
 }
 
-/// The last lines of a file, or why it cannot be read.
+/// The last lines of a file, or the error of reading it.
 #[must_use]
 pub fn tail_of_file(path: &Path, lines: usize) -> String {
     match std::fs::read(path) {

@@ -1,18 +1,18 @@
-//! Ending the cluster: nothing stays but the cache.
+//! Removes the cluster; only the cache remains.
 
 use anyhow::Result;
 
-use crate::leftovers;
-use crate::places::Places;
+use crate::paths::Paths;
 use crate::progress::Step;
+use crate::stale_resources;
 
-/// Ends whatever is there of a cluster. Twice is harmless.
+/// Removes everything of a cluster; idempotent.
 ///
 /// # Errors
 /// If something cannot be removed.
-pub async fn down(places: &Places) -> Result<()> {
+pub async fn down(paths: &Paths) -> Result<()> {
     let step = Step::begin("removing the local cluster");
-    leftovers::remove(places).await?;
-    step.done("nothing of it is left but the cache");
+    stale_resources::remove(paths).await?;
+    step.done("only the cache remains");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Writing files so that a reader never sees half of one, and nobody is woken by a write that changes nothing.
+//! Writes files atomically, and only if their content changes, so that no watch fires needlessly.
 
 use std::fs::{OpenOptions, Permissions};
 use std::io::Write;
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-/// Writes a file for everybody to read.
+/// Writes a world-readable file.
 ///
 /// # Errors
 /// If it cannot be written.
@@ -15,7 +15,7 @@ pub fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<()> {
     write_with(path, content.as_ref(), 0o644)
 }
 
-/// Writes a file for root alone.
+/// Writes a file that only root can read.
 ///
 /// # Errors
 /// If it cannot be written.
@@ -23,16 +23,16 @@ pub fn write_private(path: &Path, content: impl AsRef<[u8]>) -> Result<()> {
     write_with(path, content.as_ref(), 0o600)
 }
 
-/// Makes a folder that only root can look into.
+/// Creates a folder that only root can read.
 ///
 /// # Errors
-/// If it cannot be made.
+/// If the folder cannot be created.
 pub fn private_folder(path: &Path) -> Result<()> {
     let make = || {
         std::fs::create_dir_all(path)?;
         std::fs::set_permissions(path, Permissions::from_mode(0o700))
     };
-    make().with_context(|| format!("cannot make {}", path.display()))
+    make().with_context(|| format!("cannot create {}", path.display()))
 }
 
 fn write_with(path: &Path, content: &[u8], mode: u32) -> Result<()> {
@@ -45,7 +45,7 @@ fn write_with(path: &Path, content: &[u8], mode: u32) -> Result<()> {
         }
         let scratch = path.with_extension("new");
         drop(std::fs::remove_file(&scratch));
-        // With its mode from the first moment: a key must not be readable for a while.
+        // Created with its final mode: a key must never be readable for others.
         let mut file = OpenOptions::new().create_new(true).write(true).mode(mode).open(&scratch)?;
         file.write_all(content)?;
         file.sync_all()?;

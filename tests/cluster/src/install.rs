@@ -1,4 +1,5 @@
-//! Puts the operator of this checkout into a cluster: builds it, loads its image, applies `deploy/install.yaml`.
+//! Installs the operator of this checkout: builds and imports its image, applies
+//! `deploy/install.yaml`.
 
 use anyhow::{Context, Result};
 use kube::config::Kubeconfig;
@@ -6,60 +7,60 @@ use serde_json::{Value, json};
 
 use crate::images::catalog;
 use crate::kubectl::Kubectl;
-use crate::places::Places;
-use crate::progress::{Step, say};
+use crate::paths::Paths;
+use crate::progress::{Step, log};
 use crate::settings::Settings;
 use crate::{kubeconfig, up};
 
-/// Where the operator lives.
+/// The namespace of the operator.
 pub const NAMESPACE: &str = "quorate-system";
-/// On the template of its pods: which content of the image they were made for.
+/// On the operator's pod template: the key of the image content.
 pub const IMAGE_ANNOTATION: &str = "quorate-cluster/image";
 
 /// Installs into the cluster of the current kubeconfig, or into the local one if none is set.
 ///
 /// # Errors
 /// If the image cannot be built, or the operator does not become ready.
-pub async fn install(settings: &Settings, places: &Places) -> Result<()> {
-    let Some(server) = foreign_cluster(settings) else {
-        let kubectl = Kubectl::admin(&settings.kubernetes, places).await?;
-        return install_local(settings, places, &kubectl).await;
+pub async fn install(settings: &Settings, paths: &Paths) -> Result<()> {
+    let Some(server) = other_cluster(settings) else {
+        let kubectl = Kubectl::admin(&settings.kubernetes, paths).await?;
+        return install_local(settings, paths, &kubectl).await;
     };
-    say(&format!(
-        "  installing into {server}, the cluster of your current kubeconfig; it must be able to pull the image {} (build it with the Dockerfile)",
+    log(&format!(
+        "  installing into {server}, the cluster of your current kubeconfig; that cluster must be able to pull the image {} (build the image with the Dockerfile)",
         catalog::QUORATE
     ));
-    let kubectl = Kubectl::of_user(settings, places).await?;
+    let kubectl = Kubectl::of_user(settings, paths).await?;
     kubectl.run(&["apply", "--filename", manifest()]).await?;
-    rolled_out(&kubectl).await
+    wait_for_rollout(&kubectl).await
 }
 
-/// Installs into the local cluster, starting it if it is not there.
+/// Starts the local cluster if needed and installs the operator.
 ///
 /// # Errors
 /// As [`install`].
-pub async fn install_local(settings: &Settings, places: &Places, kubectl: &Kubectl) -> Result<()> {
-    up::up(settings, places).await?;
-    put_in(places, kubectl).await
+pub async fn install_local(settings: &Settings, paths: &Paths, kubectl: &Kubectl) -> Result<()> {
+    up::up(settings, paths).await?;
+    install_operator(paths, kubectl).await
 }
 
-/// Installs into the local cluster, which is up.
+/// Installs the operator into the running local cluster.
 ///
 /// # Errors
 /// As [`install`].
-pub async fn put_in(places: &Places, kubectl: &Kubectl) -> Result<()> {
-    let image = catalog::image(catalog::QUORATE, places).await?;
-    image.import(places).await?;
+pub async fn install_operator(paths: &Paths, kubectl: &Kubectl) -> Result<()> {
+    let image = catalog::image(catalog::QUORATE, paths).await?;
+    image.import(paths).await?;
     let manifests = kubectl
         .run(&["create", "--dry-run=client", "--output=json", "--filename", manifest()])
         .await?;
-    kubectl.apply_as_user(&marked(&manifests, &image.key()?)?).await?;
-    rolled_out(kubectl).await
+    kubectl.apply_as_user(&with_image_key(&manifests, &image.key()?)?).await?;
+    wait_for_rollout(kubectl).await
 }
 
-/// A Deployment does not notice that an image has a new content under its old name. With the content's key in
-/// the template of its pods it does, and the same key again changes nothing.
-fn marked(manifests: &str, key: &str) -> Result<String> {
+/// A Deployment does not roll out new content under the same image name. With the key of the
+/// content in the pod template it does, and the same key changes nothing.
+fn with_image_key(manifests: &str, key: &str) -> Result<String> {
     let documents = serde_json::Deserializer::from_str(manifests).into_iter::<Value>();
     let mut items = documents.collect::<Result<Vec<_>, _>>().context("kubectl printed no JSON")?;
     for item in items.iter_mut().filter(|item| item.get("kind") == Some(&json!("Deployment"))) {
@@ -77,19 +78,19 @@ fn manifest() -> &'static str {
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/install.yaml")
 }
 
-async fn rolled_out(kubectl: &Kubectl) -> Result<()> {
+async fn wait_for_rollout(kubectl: &Kubectl) -> Result<()> {
     let step = Step::begin("waiting for the operator");
     let status = ["rollout", "status", "deployment/quorate", "--timeout=120s"];
     kubectl
         .run(&[&["--namespace", NAMESPACE], &status[..]].concat())
         .await
         .context("the operator does not become ready")?;
-    step.done("its Deployment is complete");
+    step.done("Deployment is complete");
     Ok(())
 }
 
-/// The server of the current context, as kubectl would find it, unless there is none or it is our own.
-fn foreign_cluster(settings: &Settings) -> Option<String> {
+/// The server of the current kubeconfig context, unless there is none or it is the local cluster.
+fn other_cluster(settings: &Settings) -> Option<String> {
     let config = Kubeconfig::read().ok()?;
     let current = config.current_context?;
     let context = config.contexts.into_iter().find(|context| context.name == current)?;

@@ -1,4 +1,4 @@
-//! The kubeconfig files: one per user of the API, with everything inside, so that they can be copied.
+//! The kubeconfig files: one per user, with embedded certificates, so that they can be copied.
 
 use std::path::PathBuf;
 
@@ -7,11 +7,11 @@ use k8s_openapi::ByteString;
 use serde_json::json;
 
 use crate::files;
+use crate::paths::Paths;
 use crate::pki;
-use crate::places::Places;
 use crate::settings::Network;
 
-/// Where the API listens.
+/// The URL of the API server.
 #[must_use]
 pub fn server(network: &Network) -> String {
     format!("https://{}:6443", network.node)
@@ -21,25 +21,25 @@ pub fn server(network: &Network) -> String {
 ///
 /// # Errors
 /// If a certificate is missing or a file cannot be written.
-pub fn write_all(places: &Places, network: &Network) -> Result<()> {
+pub fn write_all(paths: &Paths, network: &Network) -> Result<()> {
     for (user, _, _) in pki::users() {
-        let path = places.kubeconfig(user);
+        let path = paths.kubeconfig(user);
         files::write_private(
             &path,
-            serde_json::to_string_pretty(&content(places, network, user)?)?,
+            serde_json::to_string_pretty(&content(paths, network, user)?)?,
         )?;
     }
     Ok(())
 }
 
-fn content(places: &Places, network: &Network, user: &str) -> Result<serde_json::Value> {
+fn content(paths: &Paths, network: &Network, user: &str) -> Result<serde_json::Value> {
     let read = |path: PathBuf| {
         std::fs::read(&path)
             .map(ByteString)
             .with_context(|| format!("cannot read {}", path.display()))
     };
-    let pair = pki::pair(places, user);
-    let ca = read(pki::pair(places, "ca").cert)?;
+    let pair = pki::key_pair(paths, user);
+    let ca = read(pki::key_pair(paths, "ca").cert)?;
     Ok(json!({
         "apiVersion": "v1",
         "kind": "Config",
@@ -60,13 +60,13 @@ fn content(places: &Places, network: &Network, user: &str) -> Result<serde_json:
 ///
 /// # Errors
 /// If there is no cluster.
-pub async fn client(places: &Places, user: &str) -> Result<kube::Client> {
-    let path = places.kubeconfig(user);
+pub async fn client(paths: &Paths, user: &str) -> Result<kube::Client> {
+    let path = paths.kubeconfig(user);
     let config = kube::config::Kubeconfig::read_from(&path)
         .context("there is no local cluster: start it with `make cluster-up`")?;
     let options = kube::config::KubeConfigOptions::default();
     let mut config = kube::Config::from_custom_kubeconfig(config, &options).await?;
-    // The API is on this machine, whatever proxy the caller has for the rest of the world.
+    // The API server is on this machine: never use the caller's proxy.
     config.proxy_url = None;
     Ok(kube::Client::try_from(config)?)
 }

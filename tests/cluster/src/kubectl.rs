@@ -1,20 +1,20 @@
-//! kubectl, as the tool and the stories use it: with the cluster's own kubeconfig, never the user's.
+//! kubectl for this tool and the e2e tests: with the cluster's kubeconfig, never the user's.
 
 use std::path::PathBuf;
 
 use anyhow::Result;
 use tokio::process::Command;
 
-use crate::places::Places;
+use crate::paths::Paths;
 use crate::settings::Settings;
-use crate::{command, programs};
+use crate::{binaries, command};
 
-/// A kubectl and the kubeconfig it works with.
+/// A kubectl and its kubeconfig.
 #[derive(Clone, Debug)]
 pub struct Kubectl {
-    /// The program.
+    /// The binary.
     pub program: PathBuf,
-    /// The kubeconfig of the local cluster; without one, whatever the user has set.
+    /// The kubeconfig of the local cluster; `None` is the kubeconfig of the user.
     pub kubeconfig: Option<PathBuf>,
 }
 
@@ -23,26 +23,26 @@ impl Kubectl {
     ///
     /// # Errors
     /// If it cannot be built.
-    pub async fn admin(kubernetes: &str, places: &Places) -> Result<Self> {
-        let built = programs::KUBERNETES.programs(kubernetes, places).await?;
-        Ok(Self { program: built.join("kubectl"), kubeconfig: Some(places.kubeconfig("admin")) })
+    pub async fn admin(kubernetes: &str, paths: &Paths) -> Result<Self> {
+        let built = binaries::KUBERNETES.binaries(kubernetes, paths).await?;
+        Ok(Self { program: built.join("kubectl"), kubeconfig: Some(paths.kubeconfig("admin")) })
     }
 
-    /// The user's own kubectl for a cluster of theirs, or ours if there is none.
+    /// The user's kubectl and kubeconfig; the kubectl of this tool if none is installed.
     ///
     /// # Errors
     /// If it cannot be built.
-    pub async fn of_user(settings: &Settings, places: &Places) -> Result<Self> {
+    pub async fn of_user(settings: &Settings, paths: &Paths) -> Result<Self> {
         let own = command::run("kubectl", &["version", "--client"]).await.is_ok();
         let program = if own {
             PathBuf::from("kubectl")
         } else {
-            programs::KUBERNETES.programs(&settings.kubernetes, places).await?.join("kubectl")
+            binaries::KUBERNETES.binaries(&settings.kubernetes, paths).await?.join("kubectl")
         };
         Ok(Self { program, kubeconfig: None })
     }
 
-    /// A command that is ready but for its arguments.
+    /// A command without arguments.
     #[must_use]
     pub fn command(&self) -> Command {
         let mut kubectl = command::command(&self.program);
@@ -57,18 +57,18 @@ impl Kubectl {
         kubectl
     }
 
-    /// Runs it and returns what it printed.
+    /// Runs kubectl and returns its standard output.
     ///
     /// # Errors
-    /// With what kubectl said, if it did not succeed.
+    /// If kubectl fails, with its standard error.
     pub async fn run(&self, args: &[&str]) -> Result<String> {
         command::output(self.command().args(args)).await
     }
 
-    /// Applies manifests by server-side apply, owned by this tool.
+    /// Applies manifests by server-side apply, with this tool as field manager.
     ///
     /// # Errors
-    /// With what kubectl said, if it did not succeed.
+    /// If kubectl fails, with its standard error.
     pub async fn apply(&self, manifests: &str) -> Result<()> {
         let mut apply = self.command();
         apply.args([
@@ -81,10 +81,10 @@ impl Kubectl {
         command::feed(&mut apply, manifests.as_bytes()).await.map(drop)
     }
 
-    /// Applies manifests the way a user would.
+    /// Applies manifests by client-side apply, as a user does.
     ///
     /// # Errors
-    /// With what kubectl said, if it did not succeed.
+    /// If kubectl fails, with its standard error.
     pub async fn apply_as_user(&self, manifests: &str) -> Result<()> {
         let mut apply = self.command();
         apply.args(["apply", "--filename", "-"]);

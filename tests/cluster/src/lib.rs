@@ -1,45 +1,46 @@
 //! A real single-node Kubernetes on a bare Debian machine.
 //!
 //! ```text
-//!  up:  machine -> programs -> (leftovers) -> network -> pki -> parts -> manifests -> baseline
-//!  down: leftovers, all of them
+//!  up:   host -> binaries -> (stale_resources) -> network -> pki -> components -> manifests
+//!        -> baseline
+//!  down: stale_resources
 //! ```
 //!
-//! | where is...                              | file                      |
-//! | ---------------------------------------- | ------------------------- |
-//! | the order in which things start          | `up.rs`                   |
-//! | how the kubelet (or another) is set up   | `parts/kubelet.rs`        |
-//! | which programs are built, and from what  | `programs.rs`, `programs/` |
-//! | which images exist, and what is in them  | `images/catalog.rs`       |
-//! | what a crash may leave, and its removal  | `leftovers.rs`            |
-//! | volumes of real size                     | `volumes.rs`              |
+//! | topic                              | file                            |
+//! | ---------------------------------- | ------------------------------- |
+//! | order of the start                 | `up.rs`                         |
+//! | flags of a component               | `components/kubelet.rs`, others |
+//! | Go binaries                        | `binaries.rs`, `programs/`      |
+//! | images and their content           | `images/catalog.rs`             |
+//! | removal of what a crash can leave  | `stale_resources.rs`            |
+//! | volumes with an enforced size      | `volumes.rs`                    |
 //!
-//! Nothing here knows the product, except `install` and `demo`, which put this checkout into the cluster.
+//! Only `install` and `demo` know the product.
 
+pub mod binaries;
 pub mod cgroups;
 pub mod command;
+pub mod components;
 pub mod demo;
 pub mod down;
 pub mod files;
 pub mod go;
+pub mod host;
 pub mod images;
 pub mod install;
 pub mod kubeconfig;
 pub mod kubectl;
-pub mod leftovers;
 pub mod locks;
-pub mod machine;
 pub mod network;
-pub mod parts;
+pub mod paths;
 pub mod pki;
-pub mod places;
 pub mod preflight;
 pub mod processes;
-pub mod programs;
 pub mod progress;
 pub mod reset;
 pub mod s3;
 pub mod settings;
+pub mod stale_resources;
 pub mod sysctls;
 pub mod up;
 pub mod volumes;

@@ -1,4 +1,4 @@
-//! Locks between processes: held by a file, and gone with whoever held them, however it ended.
+//! Locks between processes: file locks, which the kernel releases when the holder ends.
 
 use std::fs::{File, OpenOptions};
 use std::path::Path;
@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 /// The file of a lock, not yet locked.
 ///
 /// # Errors
-/// If the file cannot be made.
+/// If the file cannot be created.
 pub fn open(path: &Path) -> Result<File> {
     let open = || {
         std::fs::create_dir_all(path.parent().unwrap_or(Path::new("/")))?;
@@ -17,11 +17,11 @@ pub fn open(path: &Path) -> Result<File> {
     open().with_context(|| format!("cannot open the lock {}", path.display()))
 }
 
-/// Waits until nobody else holds the lock; `waiting` is called if that is not at once.
+/// Waits for the exclusive lock; `waiting` is called if another process holds it.
 ///
 /// # Errors
-/// If the file cannot be made or locked.
-pub fn alone(path: &Path, waiting: impl FnOnce()) -> Result<File> {
+/// If the file cannot be created or locked.
+pub fn exclusive(path: &Path, waiting: impl FnOnce()) -> Result<File> {
     let file = open(path)?;
     if file.try_lock().is_err() {
         waiting();

@@ -1,4 +1,4 @@
-//! The front door of the local cluster: `quorate-cluster up`, `down`, `reset` and the rest.
+//! The command line of the local cluster: `quorate-cluster up`, `down`, `reset` and others.
 
 use std::fs::File;
 use std::io::Write;
@@ -8,50 +8,50 @@ use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 
 use quorate_cluster::images::catalog;
-use quorate_cluster::places::Places;
-use quorate_cluster::progress::say;
+use quorate_cluster::paths::Paths;
+use quorate_cluster::progress::log;
 use quorate_cluster::settings::{Choice, KUBERNETES_VERSIONS, Settings};
-use quorate_cluster::{demo, down, install, locks, machine, programs, reset, s3, up, volumes};
+use quorate_cluster::{binaries, demo, down, host, install, locks, reset, s3, up, volumes};
 
 /// A real single-node Kubernetes on this machine, for Quorate's demo and tests.
 #[derive(Parser)]
 #[command(name = "quorate-cluster", version)]
 struct Arguments {
-    /// The Kubernetes release, one of those that `versions` prints; that of the cluster that runs, or else the
-    /// newest.
+    /// Kubernetes release, see `versions`; default is that of the running cluster, or the newest.
     #[arg(long, global = true, env = "QUORATE_CLUSTER_KUBERNETES")]
     kubernetes: Option<String>,
-    /// The first two numbers of all addresses of the cluster; 10.231 if nothing is said.
+    /// The first two numbers of all addresses of the cluster; default 10.231.
     #[arg(long, global = true, env = "QUORATE_CLUSTER_NETWORK")]
     network: Option<String>,
     #[command(subcommand)]
-    wish: Wish,
+    command: Command,
 }
 
 #[derive(Subcommand)]
-enum Wish {
-    /// Start the cluster, or mend it; what is missing is built or installed.
+enum Command {
+    /// Start or repair the cluster; missing binaries and packages are built or installed.
     Up,
-    /// End the cluster and remove everything of it but the cache.
+    /// Remove the cluster; only the cache remains.
     Down,
-    /// Delete whatever was not there when the cluster was fresh.
+    /// Delete all objects that a fresh cluster does not have.
     Reset,
-    /// Print the path of the admin's kubeconfig.
+    /// Print the path of the admin kubeconfig.
     Kubeconfig,
-    /// Print the folder of the programs of Kubernetes, kubectl among them.
+    /// Print the folder with the binaries of Kubernetes, including kubectl.
     Programs,
-    /// Print the Kubernetes releases that can be chosen.
+    /// Print the supported Kubernetes releases.
     Versions,
-    /// Build images and import them into the cluster: the named ones, or all.
+    /// Build images and import them into the cluster; default is all images.
     Images {
-        /// Names as manifests write them.
+        /// Image names, as in manifests.
         names: Vec<String>,
     },
     /// Start the S3 server in the cluster and print its endpoint.
     S3,
-    /// Install the operator of this checkout into the cluster of the current kubeconfig, else into the local one.
+    /// Install the operator of this checkout into the cluster of the current kubeconfig, or the
+    /// local one.
     Install,
-    /// Start the cluster, install the operator, and show what it can do.
+    /// Start the cluster, install the operator and demonstrate its features.
     Demo,
     /// Serve the StorageClass; `up` starts this.
     #[command(hide = true)]
@@ -63,77 +63,77 @@ async fn main() -> ExitCode {
     match run(Arguments::parse()).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            say(&format!("\nquorate-cluster: {error:#}"));
+            log(&format!("\nquorate-cluster: {error:#}"));
             ExitCode::FAILURE
         }
     }
 }
 
 async fn run(arguments: Arguments) -> Result<()> {
-    let places = Places::from_environment()?;
+    let paths = Paths::from_environment()?;
     let chosen = Choice { kubernetes: arguments.kubernetes, network: arguments.network };
     drop(rustls::crypto::ring::default_provider().install_default());
-    match arguments.wish {
-        Wish::Kubeconfig => print(&places.kubeconfig("admin").display().to_string()),
-        Wish::Versions => print(&KUBERNETES_VERSIONS.join("\n")),
-        Wish::Programs => {
-            let settings = Settings::read(&chosen, &places)?;
-            let folder = programs::KUBERNETES.programs(&settings.kubernetes, &places).await?;
+    match arguments.command {
+        Command::Kubeconfig => print(&paths.kubeconfig("admin").display().to_string()),
+        Command::Versions => print(&KUBERNETES_VERSIONS.join("\n")),
+        Command::Programs => {
+            let settings = Settings::read(&chosen, &paths)?;
+            let folder = binaries::KUBERNETES.binaries(&settings.kubernetes, &paths).await?;
             print(&folder.display().to_string())
         }
-        Wish::Volumes => volumes::serve(&places).await,
-        wish @ (Wish::Up
-        | Wish::Down
-        | Wish::Reset
-        | Wish::Images { .. }
-        | Wish::S3
-        | Wish::Install
-        | Wish::Demo) => {
-            machine::must_be_root()?;
-            let _stories = takes_it_from_stories(&wish, &places)?;
-            let _lock = locks::alone(&places.lock(), || {
-                say("  waiting for another quorate-cluster to finish");
+        Command::Volumes => volumes::serve(&paths).await,
+        command @ (Command::Up
+        | Command::Down
+        | Command::Reset
+        | Command::Images { .. }
+        | Command::S3
+        | Command::Install
+        | Command::Demo) => {
+            host::require_root()?;
+            let _e2e = lock_out_e2e(&command, &paths)?;
+            let _lock = locks::exclusive(&paths.lock(), || {
+                log("  waiting for another quorate-cluster to finish");
             })?;
-            // `down` removes whatever is there, so it has nothing to choose.
-            let chosen = if matches!(wish, Wish::Down) { Choice::default() } else { chosen };
-            let settings = Settings::read(&chosen, &places)?;
-            change(wish, &settings, &places).await
+            // `down` removes any cluster, whatever its settings are.
+            let chosen = if matches!(command, Command::Down) { Choice::default() } else { chosen };
+            let settings = Settings::read(&chosen, &paths)?;
+            change(command, &settings, &paths).await
         }
     }
 }
 
-/// `down` and `reset` wait until no story runs; stories that run find the cluster as it was.
-fn takes_it_from_stories(wish: &Wish, places: &Places) -> Result<Option<File>> {
-    if !matches!(wish, Wish::Down | Wish::Reset) {
+/// `down` and `reset` wait until no e2e test runs.
+fn lock_out_e2e(command: &Command, paths: &Paths) -> Result<Option<File>> {
+    if !matches!(command, Command::Down | Command::Reset) {
         return Ok(None);
     }
-    let lock = locks::alone(&places.stories_lock(), || {
-        say("  waiting for the stories that run on the cluster");
+    let lock = locks::exclusive(&paths.e2e_lock(), || {
+        log("  waiting for running e2e tests");
     })?;
     Ok(Some(lock))
 }
 
-/// What only one process may do at a time.
-async fn change(wish: Wish, settings: &Settings, places: &Places) -> Result<()> {
-    match wish {
-        Wish::Up => {
-            up::up(settings, places).await?;
-            say("The cluster is up. Try: kubectl --kubeconfig $(make -s kubeconfig) get pods -A");
+/// Runs a command that requires the lock.
+async fn change(command: Command, settings: &Settings, paths: &Paths) -> Result<()> {
+    match command {
+        Command::Up => {
+            up::up(settings, paths).await?;
+            log("The cluster is up. Try: kubectl --kubeconfig $(make -s kubeconfig) get pods -A");
             Ok(())
         }
-        Wish::Down => down::down(places).await,
-        Wish::Reset => reset::reset(settings, places).await,
-        Wish::Images { names } => {
+        Command::Down => down::down(paths).await,
+        Command::Reset => reset::reset(settings, paths).await,
+        Command::Images { names } => {
             let names = if names.is_empty() { catalog::names() } else { names };
             for name in names {
-                catalog::image(&name, places).await?.import(places).await?;
+                catalog::image(&name, paths).await?.import(paths).await?;
             }
             Ok(())
         }
-        Wish::S3 => print(&s3::ensure(settings, places).await?.endpoint),
-        Wish::Install => install::install(settings, places).await,
-        Wish::Demo => demo::demo(settings, places).await,
-        Wish::Kubeconfig | Wish::Programs | Wish::Versions | Wish::Volumes => Ok(()),
+        Command::S3 => print(&s3::ensure(settings, paths).await?.endpoint),
+        Command::Install => install::install(settings, paths).await,
+        Command::Demo => demo::demo(settings, paths).await,
+        Command::Kubeconfig | Command::Programs | Command::Versions | Command::Volumes => Ok(()),
     }
 }
 

@@ -1,8 +1,8 @@
-//! The cluster's own bridge, with the node's address and the route of the service range.
+//! The cluster's bridge, with the node's address and the route of the service range.
 //!
-//! The bridge has no ports. It is there so that traffic to a Service never leaves the machine by the
-//! default route while kube-proxy is not there yet, and so that the parts have an address of their own
-//! to listen on: nothing of the cluster can be reached from another machine.
+//! The bridge has no ports. With it, traffic to a Service never leaves the machine by the default
+//! route before kube-proxy has its rules, and the components listen on an address that no other
+//! machine can reach.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,20 +11,20 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use crate::settings::Network;
-use crate::{command, machine, wait};
+use crate::{command, host, wait};
 
-/// The bridge's name.
+/// The name of the bridge.
 pub const BRIDGE: &str = "quorate0";
-/// What kube-proxy writes its rules into, and what stories cut pods off with.
+/// The nftables tables of kube-proxy and of the e2e tests that isolate pods.
 const TABLES: [(&str, &str); 3] =
     [("ip", "kube-proxy"), ("ip6", "kube-proxy"), ("inet", CUT_TABLE)];
-/// The table of the pods that a story has cut off.
+/// The table with the rules of isolated pods.
 pub const CUT_TABLE: &str = "quorate-cut";
 
-/// Makes bridge, address and route; what is there already is left alone.
+/// Creates bridge, address and route, unless they exist.
 ///
 /// # Errors
-/// If the kernel refuses.
+/// If the kernel rejects it.
 pub async fn ensure(network: &Network) -> Result<()> {
     if !bridge_exists() {
         ip(&["link", "add", BRIDGE, "type", "bridge"]).await?;
@@ -35,18 +35,18 @@ pub async fn ensure(network: &Network) -> Result<()> {
     ip(&["route", "replace", &network.services, "dev", BRIDGE, "src", &node]).await
 }
 
-/// Removes the rules, the bridge with its route, and what is left of the pods' links.
+/// Removes the rules, the bridge with its route, and the remaining links of pods.
 ///
 /// # Errors
-/// If something stays.
+/// If something cannot be removed.
 pub async fn remove(network: &Network) -> Result<()> {
-    if machine::program("nft").is_some() {
+    if host::program("nft").is_some() {
         remove_tables(&TABLES).await?;
     }
     if bridge_exists() {
         ip(&["link", "delete", BRIDGE]).await?;
     }
-    // A pod's link goes with its network namespace, which the kernel takes down a moment later.
+    // A pod's link is removed with its network namespace, which the kernel does asynchronously.
     let vanished =
         wait::until("the pods' links to vanish", Duration::from_secs(5), async || match pod_links(
             network,
@@ -65,13 +65,13 @@ pub async fn remove(network: &Network) -> Result<()> {
     Ok(())
 }
 
-/// True if a cluster of ours is there, or was.
+/// Whether the bridge of a cluster exists.
 #[must_use]
 pub fn bridge_exists() -> bool {
     Path::new("/sys/class/net").join(BRIDGE).exists()
 }
 
-/// Connects the pods that a story has cut off and, being killed, left so.
+/// Reconnects the pods that a killed e2e test has left isolated.
 ///
 /// # Errors
 /// If the rules cannot be read or removed.
@@ -89,7 +89,7 @@ async fn remove_tables(ours: &[(&str, &str)]) -> Result<()> {
     Ok(())
 }
 
-/// The host's ends of the pods' links: as the CNI plugin makes them, and nothing else.
+/// The host ends of the pods' links: only devices that the CNI plugin creates.
 async fn pod_links(network: &Network) -> Result<Vec<String>> {
     let to_pods = routes().await?.into_iter().filter(|route| {
         let to_one_pod = route.to.parse().is_ok_and(|address| network.is_pod(address));
@@ -98,11 +98,11 @@ async fn pod_links(network: &Network) -> Result<Vec<String>> {
     Ok(to_pods.map(|route| route.link).collect())
 }
 
-/// Fails if the machine reaches somebody else by an address of the range.
+/// Fails if the machine has a route to an address of the range.
 ///
 /// # Errors
-/// If so, with the device.
-pub async fn refuse_taken_range(network: &Network) -> Result<()> {
+/// If there is such a route, with its device.
+pub async fn require_free_range(network: &Network) -> Result<()> {
     let [a, b, _, _] = network.node.octets();
     let range = format!("{a}.{b}.");
     let taken = routes().await?.into_iter().find(|route| route.to.starts_with(&range));
@@ -116,7 +116,7 @@ pub async fn refuse_taken_range(network: &Network) -> Result<()> {
     Ok(())
 }
 
-/// Where a route leads, as `ip` writes it, and by which device.
+/// Destination and device of a route, as `ip` prints them.
 struct Route {
     to: String,
     link: String,
@@ -127,10 +127,10 @@ async fn routes() -> Result<Vec<Route>> {
     let listed = command::output(show.args(["-json", "-4", "route", "show"])).await?;
     let listed: Vec<Value> =
         serde_json::from_str(listed.trim()).context("`ip -json route` is not JSON")?;
-    let word = |route: &Value, key: &str| {
+    let field = |route: &Value, key: &str| {
         route.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
     };
-    let route = |route| Route { to: word(route, "dst"), link: word(route, "dev") };
+    let route = |route| Route { to: field(route, "dst"), link: field(route, "dev") };
     Ok(listed.iter().map(route).collect())
 }
 

@@ -1,5 +1,5 @@
-//! The cluster's certificates: a CA for the API and the node, one for etcd, one for aggregated APIs, and the
-//! key that signs service account tokens.
+//! The cluster's certificates: a CA for the API server and the node, one for etcd, one for
+//! aggregated APIs, and the key that signs service account tokens.
 
 use std::path::{Path, PathBuf};
 
@@ -10,26 +10,29 @@ use rcgen::{
 };
 
 use crate::files;
-use crate::places::Places;
+use crate::paths::Paths;
 use crate::settings::{CLUSTER_DOMAIN, NODE_NAME, Network};
 
-/// Certificate and key of one name, as files.
+/// The files of a certificate and its key.
 #[derive(Clone, Debug)]
-pub struct Pair {
+pub struct KeyPairFiles {
     /// The certificate.
     pub cert: PathBuf,
-    /// Its key.
+    /// The key.
     pub key: PathBuf,
 }
 
-/// Where a pair of this name is.
+/// The files of the key pair with this name.
 #[must_use]
-pub fn pair(places: &Places, name: &str) -> Pair {
-    let folder = places.pki();
-    Pair { cert: folder.join(format!("{name}.crt")), key: folder.join(format!("{name}.key")) }
+pub fn key_pair(paths: &Paths, name: &str) -> KeyPairFiles {
+    let folder = paths.pki();
+    KeyPairFiles {
+        cert: folder.join(format!("{name}.crt")),
+        key: folder.join(format!("{name}.key")),
+    }
 }
 
-/// The users with a kubeconfig: the file's name, the user's, and the group they belong to.
+/// The users with a kubeconfig: file name, user name and group.
 #[must_use]
 pub fn users() -> [(&'static str, String, &'static str); 6] {
     [
@@ -38,31 +41,31 @@ pub fn users() -> [(&'static str, String, &'static str); 6] {
         ("scheduler", "system:kube-scheduler".to_owned(), ""),
         ("kubelet", format!("system:node:{NODE_NAME}"), "system:nodes"),
         ("kube-proxy", "system:kube-proxy".to_owned(), ""),
-        // A name of its own, so that the audit log tells its writes from a person's.
+        // A separate name, so that the audit log distinguishes its writes from those of a user.
         ("volumes", "quorate-cluster:volumes".to_owned(), "system:masters"),
     ]
 }
 
-/// Makes all certificates, unless they are there.
+/// Creates all certificates, unless they exist.
 ///
 /// # Errors
 /// If they cannot be written.
-pub fn ensure(places: &Places, network: &Network) -> Result<()> {
-    let ready = places.pki();
+pub fn ensure(paths: &Paths, network: &Network) -> Result<()> {
+    let ready = paths.pki();
     if ready.exists() {
         return Ok(());
     }
-    // Moved into place as a whole: a folder of that name is always complete.
+    // Renamed as a whole: a folder with the final name is always complete.
     let scratch = ready.with_extension("new");
     drop(std::fs::remove_dir_all(&scratch));
     files::private_folder(&scratch)?;
-    write_all(&scratch, network).context("cannot make the certificates")?;
+    write_all(&scratch, network).context("cannot create the certificates")?;
     std::fs::rename(&scratch, &ready).context("cannot move the certificates into place")
 }
 
 fn write_all(folder: &Path, network: &Network) -> Result<()> {
     let node = network.node.to_string();
-    let ca = Authority::make(folder, "ca", "quorate-cluster")?;
+    let ca = CertificateAuthority::create(folder, "ca", "quorate-cluster")?;
     let api_names = [
         "kubernetes",
         "kubernetes.default",
@@ -83,23 +86,24 @@ fn write_all(folder: &Path, network: &Network) -> Result<()> {
     for (name, user, group) in users() {
         ca.issue(folder, name, &Subject::user(&user, group))?;
     }
-    // A CA of its own: etcd lets in whoever has a certificate of it, and asks no further.
-    let etcd = Authority::make(folder, "etcd-ca", "quorate-cluster-etcd")?;
+    // A separate CA: etcd accepts every client with a certificate of this CA.
+    let etcd = CertificateAuthority::create(folder, "etcd-ca", "quorate-cluster-etcd")?;
     etcd.issue(folder, "etcd", &Subject::server("etcd", &["127.0.0.1", &node]))?;
     etcd.issue(folder, "etcd-client", &Subject::user("kube-apiserver", ""))?;
-    let front = Authority::make(folder, "front-proxy-ca", "quorate-cluster-front-proxy")?;
+    let front =
+        CertificateAuthority::create(folder, "front-proxy-ca", "quorate-cluster-front-proxy")?;
     front.issue(folder, "front-proxy-client", &Subject::user("front-proxy-client", ""))?;
     let tokens = KeyPair::generate()?;
     files::write_private(&folder.join("service-accounts.key"), tokens.serialize_pem())?;
     files::write(&folder.join("service-accounts.pub"), tokens.public_key_pem())
 }
 
-/// Whom a certificate is for.
+/// The subject of a certificate.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
-    /// The user, or the server's own name.
+    /// The common name.
     name: &'a str,
-    /// The user's group; empty if there is none.
+    /// The organization, which is the group of a user; may be empty.
     group: &'a str,
     /// The DNS names and addresses of a server.
     hosts: &'a [&'a str],
@@ -112,32 +116,32 @@ impl<'a> Subject<'a> {
         Self { name, group, hosts: &[] }
     }
 
-    /// A server that is reached under these names and addresses.
+    /// A server with these DNS names and addresses.
     #[must_use]
     pub fn server(name: &'a str, hosts: &'a [&'a str]) -> Self {
         Self { name, group: "", hosts }
     }
 }
 
-/// A certificate authority that can issue.
+/// A CA with its key.
 #[derive(Debug)]
-pub struct Authority {
+pub struct CertificateAuthority {
     issuer: Issuer<'static, KeyPair>,
 }
 
-impl Authority {
-    /// The cluster's CA, read back from its files.
+impl CertificateAuthority {
+    /// The cluster's CA, read from its files.
     ///
     /// # Errors
-    /// If the files are not there.
-    pub fn of_cluster(places: &Places) -> Result<Self> {
-        let ca = pair(places, "ca");
+    /// If the files do not exist.
+    pub fn of_cluster(paths: &Paths) -> Result<Self> {
+        let ca = key_pair(paths, "ca");
         let key = KeyPair::from_pem(&std::fs::read_to_string(&ca.key)?)?;
         let issuer = Issuer::from_ca_cert_pem(&std::fs::read_to_string(&ca.cert)?, key)?;
         Ok(Self { issuer })
     }
 
-    fn make(folder: &Path, name: &str, common_name: &str) -> Result<Self> {
+    fn create(folder: &Path, name: &str, common_name: &str) -> Result<Self> {
         let mut params = CertificateParams::new(Vec::<String>::new())?;
         params.distinguished_name.push(DnType::CommonName, common_name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -158,7 +162,7 @@ impl Authority {
         files::write_private(&folder.join(format!("{name}.key")), key)
     }
 
-    /// A certificate and its key as text: for a server if there are hosts, else for a client.
+    /// A certificate and its key as PEM: for a server if there are hosts, else for a client.
     ///
     /// # Errors
     /// If a host is no DNS name or address.

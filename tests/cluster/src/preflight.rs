@@ -1,45 +1,45 @@
-//! Before a fresh cluster starts: is anything of somebody else's in its way? Says what, and what to do.
+//! Checks for conflicts with other software on the machine before a fresh cluster starts.
 
 use std::net::{SocketAddrV4, TcpListener};
 use std::path::Path;
 
 use anyhow::{Result, bail};
 
-use crate::places::Places;
-use crate::progress::say;
+use crate::paths::Paths;
+use crate::progress::log;
 use crate::settings::Network;
 use crate::{command, network};
 
-/// The ports on which the parts listen, each at the node's own address.
+/// The ports of the components, on the node's address.
 const PORTS: [u16; 9] = [2379, 2380, 6443, 10248, 10249, 10250, 10256, 10257, 10259];
 
-/// What can be seen before anything is made.
+/// Checks that need no resources of the cluster.
 ///
 /// # Errors
-/// If the cluster cannot live beside what is there.
-pub async fn check(places: &Places, network: &Network) -> Result<()> {
-    if Path::new(places.state()).is_symlink() {
+/// If something on the machine conflicts with the cluster.
+pub async fn check(paths: &Paths, network: &Network) -> Result<()> {
+    if Path::new(paths.state()).is_symlink() {
         bail!(
-            "{} is a symbolic link: what is mounted below it could not be found again; remove the link",
-            places.state().display()
+            "{} is a symbolic link: mounts below it could not be found later; remove the link",
+            paths.state().display()
         );
     }
-    network::refuse_taken_range(network).await?;
+    network::require_free_range(network).await?;
     let rules = command::output(command::command("nft").args(["list", "ruleset"])).await?;
     if rules.contains("table ip kube-proxy {") {
         bail!(
-            "another kube-proxy has its rules on this machine: two Kubernetes nodes cannot share one"
+            "another kube-proxy has rules on this machine: two Kubernetes nodes cannot share one machine"
         );
     }
     if forwards_are_dropped(&rules) {
-        say(
+        log(
             "  warning: a firewall of this machine drops forwarded packets (Docker does that): pods may not reach each other",
         );
     }
     Ok(())
 }
 
-/// What can be seen only when the node has its address: a stranger that listens on all addresses.
+/// Checks that need the node's address: another process may listen on all addresses.
 ///
 /// # Errors
 /// If a port is taken.
@@ -63,7 +63,7 @@ mod tests {
     use super::forwards_are_dropped;
 
     #[test]
-    fn a_firewall_that_drops_forwarded_packets_is_noticed() {
+    fn firewall_that_drops_forwarded_packets_is_detected() {
         let dropping = "\t\ttype filter hook forward priority filter; policy drop;";
         assert!(forwards_are_dropped(dropping));
         assert!(!forwards_are_dropped(&dropping.replace("drop", "accept")));

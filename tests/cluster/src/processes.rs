@@ -1,8 +1,8 @@
-//! The long-running programs of the cluster: starting, finding and ending them.
+//! Starts, finds and ends the processes of the cluster.
 //!
-//! There are no pid files. A part carries its name and the fingerprint of its configuration in its
-//! environment, so the process table itself is the record: it cannot be stale, it survives a `kill -9` of
-//! this tool at any moment, and a stranger's process is never taken for ours.
+//! There are no PID files. The environment of a component has its name and the fingerprint of its
+//! configuration, so the process table is the record: it cannot be stale, it survives a `kill -9`
+//! of this tool at any time, and an unrelated process is never taken for a component.
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;
@@ -15,75 +15,78 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use sha2::{Digest, Sha256};
 
-use crate::places::Places;
-use crate::programs::hex;
-use crate::wait::Hopeless;
-use crate::{command, machine, wait};
+use crate::binaries::hex;
+use crate::paths::Paths;
+use crate::wait::Unrecoverable;
+use crate::{command, host, wait};
 
 const STATE: &str = "QUORATE_CLUSTER_OWNER";
 const PART: &str = "QUORATE_CLUSTER_PART";
 const PROGRAM: &str = "QUORATE_CLUSTER_PROGRAM";
 const FINGERPRINT: &str = "QUORATE_CLUSTER_FINGERPRINT";
-/// How long a part may take to end by itself.
-const GRACE: Duration = Duration::from_secs(10);
+/// Time between SIGTERM and SIGKILL.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
 
-/// A part that should run.
+/// A component that should run.
 #[derive(Debug)]
 pub struct Daemon {
-    /// Its name, also of its log file.
-    pub part: &'static str,
-    /// The program.
+    /// Name of the component and of its log file.
+    pub component: &'static str,
+    /// The binary.
     pub program: PathBuf,
-    /// Its arguments.
+    /// Arguments.
     pub args: Vec<OsString>,
-    /// Configuration files: the part is restarted when one of them changes.
+    /// Configuration files: the component is restarted when one of them changes.
     pub files: Vec<PathBuf>,
 }
 
-/// Whether a part had to be started.
+/// Whether a component had to be started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ensured {
-    /// It ran already, with the same configuration.
-    Kept,
-    /// It was started, or started again.
+    /// It runs already with the same configuration.
+    Unchanged,
+    /// It was started or restarted.
     Started,
 }
 
 impl Daemon {
-    /// Makes it run with its present configuration; leaves it alone if it does.
+    /// Starts the component unless it runs with its current configuration.
     ///
     /// # Errors
-    /// If it cannot be ended or started.
-    pub async fn ensure(&self, places: &Places) -> Result<Ensured> {
-        let wanted = self.fingerprint()?;
-        let running = of_part(places, self.part);
+    /// If the component cannot be ended or started.
+    pub async fn ensure(&self, paths: &Paths) -> Result<Ensured> {
+        let fingerprint = self.fingerprint()?;
+        let running = of_component(paths, self.component);
         if let [only] = running.as_slice()
-            && only.variable(FINGERPRINT).as_deref() == Some(&wanted)
+            && only.variable(FINGERPRINT).as_deref() == Some(&fingerprint)
         {
-            // Whoever stopped it (SIGSTOP) may have been killed before it could go on.
+            // A killed test may have left it stopped (SIGSTOP).
             only.signal(Signal::CONT)?;
-            return Ok(Ensured::Kept);
+            return Ok(Ensured::Unchanged);
         }
-        end(&running, GRACE).await?;
-        self.start(places, &wanted).await.with_context(|| format!("cannot start {}", self.part))?;
+        end(&running, SHUTDOWN_GRACE).await?;
+        self.start(paths, &fingerprint)
+            .await
+            .with_context(|| format!("cannot start {}", self.component))?;
         Ok(Ensured::Started)
     }
 
-    async fn start(&self, places: &Places, fingerprint: &str) -> Result<()> {
-        let log = places.log(self.part);
+    async fn start(&self, paths: &Paths, fingerprint: &str) -> Result<()> {
+        let log = paths.log(self.component);
         std::fs::create_dir_all(log.parent().unwrap_or(Path::new("/")))?;
         let log = OpenOptions::new().create(true).append(true).open(log)?;
         let program = self.program.canonicalize()?;
-        // In a session of its own, so that neither Ctrl-C nor a closed terminal reaches it, and with nothing of
-        // the caller's environment: a proxy, a token or an ETCD_ variable would change what it does.
+        // In a separate session, so that neither Ctrl-C nor a closed terminal ends it, and without
+        // the caller's environment: a proxy, a token or an ETCD_ variable would change its
+        // behaviour.
         let mut child = Command::new("/usr/bin/setsid")
             .arg(&program)
             .args(&self.args)
             .env_clear()
-            .env("PATH", machine::PATH)
-            .env("HOME", places.state())
-            .env(STATE, places.state())
-            .env(PART, self.part)
+            .env("PATH", host::PATH)
+            .env("HOME", paths.state())
+            .env(STATE, paths.state())
+            .env(PART, self.component)
             .env(PROGRAM, &program)
             .env(FINGERPRINT, fingerprint)
             .stdin(Stdio::null())
@@ -91,9 +94,9 @@ impl Daemon {
             .stderr(log)
             .current_dir("/")
             .spawn()?;
-        wait::until("its process", Duration::from_secs(5), async || match child.try_wait()? {
-            Some(status) => Err(anyhow!("it ended with {status}").context(Hopeless)),
-            None if of_part(places, self.part).is_empty() => bail!("there is none yet"),
+        wait::until("the process", Duration::from_secs(5), async || match child.try_wait()? {
+            Some(status) => Err(anyhow!("ended with {status}").context(Unrecoverable)),
+            None if of_component(paths, self.component).is_empty() => bail!("no process yet"),
             None => Ok(()),
         })
         .await
@@ -102,9 +105,9 @@ impl Daemon {
     fn fingerprint(&self) -> Result<String> {
         let mut hash = Sha256::new();
         hash.update(self.program.as_os_str().as_encoded_bytes());
-        for word in &self.args {
+        for arg in &self.args {
             hash.update(b"\0");
-            hash.update(word.as_encoded_bytes());
+            hash.update(arg.as_encoded_bytes());
         }
         for file in &self.files {
             let content =
@@ -115,7 +118,7 @@ impl Daemon {
     }
 }
 
-/// A process of the cluster, held by a handle that cannot come to mean another process.
+/// A process, held by a pidfd, which never refers to another process.
 #[derive(Debug)]
 pub struct Process {
     pid: Pid,
@@ -123,7 +126,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// The process of this number, if it is there.
+    /// The process with this PID, if it exists.
     #[must_use]
     pub fn open(pid: i32) -> Option<Self> {
         let pid = Pid::from_raw(pid)?;
@@ -131,16 +134,16 @@ impl Process {
         Some(Self { pid, handle })
     }
 
-    /// Its number.
+    /// The PID.
     #[must_use]
     pub fn pid(&self) -> i32 {
         self.pid.as_raw_nonzero().get()
     }
 
-    /// Sends a signal; a process that is gone already is no error.
+    /// Sends a signal; a process that has ended is no error.
     ///
     /// # Errors
-    /// If the signal may not be sent.
+    /// If the signal cannot be sent.
     pub fn signal(&self, signal: Signal) -> Result<()> {
         match pidfd_send_signal(&self.handle, signal) {
             Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
@@ -150,10 +153,10 @@ impl Process {
         }
     }
 
-    /// True until it has ended; one that only waits for its parent to notice has ended.
+    /// True until the process has ended; a zombie has ended.
     #[must_use]
     pub fn is_alive(&self) -> bool {
-        // The handle becomes readable at the end.
+        // The pidfd becomes readable when the process ends.
         let mut ended = [PollFd::new(&self.handle, PollFlags::IN)];
         matches!(poll(&mut ended, Some(&Timespec::default())), Ok(0))
     }
@@ -178,45 +181,45 @@ impl Process {
     }
 }
 
-/// Every process that descends from a part of this cluster, but those inside containers.
+/// All processes started by components of this cluster, except those in containers.
 #[must_use]
-pub fn of_cluster(places: &Places) -> Vec<Process> {
+pub fn of_cluster(paths: &Paths) -> Vec<Process> {
     let own = i32::try_from(std::process::id()).unwrap_or_default();
     let numbers = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     numbers
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .filter(|pid| *pid != own)
         .filter_map(Process::open)
-        .filter(|process| process.variable(STATE).as_deref() == places.state().to_str())
-        // Alive now, so what was read just before was its own.
+        .filter(|process| process.variable(STATE).as_deref() == paths.state().to_str())
+        // Still alive, so the environment that was read is its own and not that of a reused PID.
         .filter(Process::is_alive)
         .collect()
 }
 
-/// The processes that are this very part, not what it started (a kubelet runs `mount`, containerd its shims).
+/// The processes of a component, without their children (a kubelet runs `mount`, containerd shims).
 #[must_use]
-pub fn of_part(places: &Places, part: &str) -> Vec<Process> {
-    let mut found = of_cluster(places);
+pub fn of_component(paths: &Paths, component: &str) -> Vec<Process> {
+    let mut found = of_cluster(paths);
     found.retain(|process| {
-        process.variable(PART).as_deref() == Some(part)
+        process.variable(PART).as_deref() == Some(component)
             && process.program().is_some_and(|program| {
                 process.variable(PROGRAM).is_some_and(|started| Path::new(&started) == program)
             })
     });
-    // A child that was forked and has not yet become another program looks like its parent.
+    // A child between fork and exec has the environment and binary of its parent.
     let all: Vec<i32> = found.iter().map(Process::pid).collect();
     found.retain(|process| process.parent().is_none_or(|parent| !all.contains(&parent)));
     found
 }
 
-/// Asks processes to end, and after `grace` ends them.
+/// Ends processes with SIGTERM, and after `grace` with SIGKILL.
 ///
 /// # Errors
-/// If one of them stays even then.
+/// If one of them does not end.
 pub async fn end(processes: &[Process], grace: Duration) -> Result<()> {
     for process in processes {
         process.signal(Signal::TERM)?;
-        // One that was stopped (SIGSTOP) could not hear the request.
+        // A stopped process (SIGSTOP) does not handle SIGTERM.
         process.signal(Signal::CONT)?;
     }
     if gone(processes, grace).await.is_ok() {
@@ -225,10 +228,10 @@ pub async fn end(processes: &[Process], grace: Duration) -> Result<()> {
     kill(processes).await
 }
 
-/// Ends processes without asking.
+/// Ends processes with SIGKILL.
 ///
 /// # Errors
-/// If one of them stays, as one that hangs in the kernel does.
+/// If one of them does not end, for example because it hangs in the kernel.
 pub async fn kill(processes: &[Process]) -> Result<()> {
     for process in processes {
         process.signal(Signal::KILL)?;
@@ -239,24 +242,24 @@ pub async fn kill(processes: &[Process]) -> Result<()> {
 async fn gone(processes: &[Process], deadline: Duration) -> Result<()> {
     wait::until("processes to end", deadline, async || {
         match processes.iter().find(|process| process.is_alive()) {
-            Some(process) => bail!("process {} is still there", process.pid()),
+            Some(process) => bail!("process {} still runs", process.pid()),
             None => Ok(()),
         }
     })
     .await
 }
 
-/// Fails with the end of its log if a part that should run has ended.
+/// Fails with the end of the log if a component does not run.
 ///
 /// # Errors
-/// If it does not run.
-pub fn must_run(places: &Places, part: &str) -> Result<()> {
-    if !of_part(places, part).is_empty() {
+/// If the component does not run.
+pub fn must_run(paths: &Paths, component: &str) -> Result<()> {
+    if !of_component(paths, component).is_empty() {
         return Ok(());
     }
-    let log = places.log(part);
-    let last_words = command::tail_of_file(&log, 15);
-    Err(anyhow!("its log {} ends with:\n{last_words}", log.display())
-        .context(format!("{part} has ended"))
-        .context(Hopeless))
+    let log = paths.log(component);
+    let tail = command::tail_of_file(&log, 15);
+    Err(anyhow!("log {} ends with:\n{tail}", log.display())
+        .context(format!("{component} has ended"))
+        .context(Unrecoverable))
 }

@@ -1,6 +1,6 @@
-//! What people see while the tool works: a line when something is done, and signs of life meanwhile.
+//! Progress output: a line for each finished step, and the elapsed time of the running step.
 //!
-//! Everything goes to standard error, so that standard output stays clean for `kubeconfig` and the like.
+//! All on standard error, so that standard output has only the result of `kubeconfig` and similar.
 
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
@@ -8,42 +8,42 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// On a terminal the line is drawn anew each second; in a log file a line each half minute will do.
-const ON_TERMINAL: Duration = Duration::from_secs(1);
-const IN_LOG_FILE: Duration = Duration::from_secs(30);
+/// A terminal redraws the line each second; a log file gets a line each half minute.
+const TERMINAL_INTERVAL: Duration = Duration::from_secs(1);
+const LOG_FILE_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Writes one line to standard error. A closed standard error is nobody's fault.
-pub fn say(line: &str) {
+/// Writes one line to standard error; a closed standard error is ignored.
+pub fn log(line: &str) {
     drop(writeln!(std::io::stderr(), "{line}"));
 }
 
-/// A long step: says what it is doing and for how long, until it is finished or dropped.
+/// A long step, printed with its elapsed time until it is finished or dropped.
 #[derive(Debug)]
 pub struct Step {
     what: String,
     since: Instant,
     detail: Arc<Mutex<String>>,
-    over: Arc<AtomicBool>,
+    finished: Arc<AtomicBool>,
 }
 
 impl Step {
-    /// Begins a step.
+    /// Starts a step.
     #[must_use]
     pub fn begin(what: impl Into<String>) -> Self {
         let step = Self {
             what: what.into(),
             since: Instant::now(),
             detail: Arc::default(),
-            over: Arc::default(),
+            finished: Arc::default(),
         };
         let (what, since) = (step.what.clone(), step.since);
-        let (detail, over) = (Arc::clone(&step.detail), Arc::clone(&step.over));
+        let (detail, finished) = (Arc::clone(&step.detail), Arc::clone(&step.finished));
         let terminal = std::io::stderr().is_terminal();
         tokio::spawn(async move {
-            let pause = if terminal { ON_TERMINAL } else { IN_LOG_FILE };
+            let interval = if terminal { TERMINAL_INTERVAL } else { LOG_FILE_INTERVAL };
             loop {
-                tokio::time::sleep(pause).await;
-                if over.load(Ordering::Relaxed) {
+                tokio::time::sleep(interval).await;
+                if finished.load(Ordering::Relaxed) {
                     break;
                 }
                 let detail = detail.lock().map(|text| text.clone()).unwrap_or_default();
@@ -51,31 +51,31 @@ impl Step {
                 if terminal {
                     drop(write!(std::io::stderr(), "\r\x1b[2K{line}"));
                 } else {
-                    say(&line);
+                    log(&line);
                 }
             }
         });
         step
     }
 
-    /// Says how far the step has come; shown with the next sign of life.
+    /// Sets the progress of the step, which is printed with the next update.
     pub fn detail(&self, text: impl Into<String>) {
         if let Ok(mut detail) = self.detail.lock() {
             *detail = text.into();
         }
     }
 
-    /// Ends the step with a line of its own.
+    /// Finishes the step with a line.
     pub fn done(self, outcome: &str) {
-        self.over.store(true, Ordering::Relaxed);
+        self.finished.store(true, Ordering::Relaxed);
         let clear = if std::io::stderr().is_terminal() { "\r\x1b[2K" } else { "" };
-        say(&format!("{clear}  ok {} {}{}", self.what, clock(self.since.elapsed()), dash(outcome)));
+        log(&format!("{clear}  ok {} {}{}", self.what, clock(self.since.elapsed()), dash(outcome)));
     }
 }
 
 impl Drop for Step {
     fn drop(&mut self) {
-        self.over.store(true, Ordering::Relaxed);
+        self.finished.store(true, Ordering::Relaxed);
     }
 }
 
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn elapsed_time_reads_as_people_say_it() {
+    fn elapsed_time_has_minutes_and_seconds() {
         assert_eq!(clock(Duration::from_millis(4_230)), "4.2 s");
         assert_eq!(clock(Duration::from_secs(187)), "3 min 07 s");
     }

@@ -1,7 +1,7 @@
-//! Back to a fresh cluster without restarting it: whatever was not there at the start is deleted.
+//! Resets the cluster without a restart: deletes every object that a fresh cluster does not have.
 //!
-//! `up` writes down which objects a fresh cluster holds. `reset` lists everything, again and again, and
-//! deletes what is not on that list, until there is nothing of it left.
+//! `up` records the objects of a fresh cluster. `reset` lists all objects repeatedly and deletes
+//! those that are not recorded, until none is left.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,13 +17,13 @@ use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 
 use crate::kubectl::Kubectl;
-use crate::places::Places;
+use crate::paths::Paths;
 use crate::progress::Step;
 use crate::settings::Settings;
 use crate::{files, kubeconfig, network, up, wait};
 
-/// Kept by the cluster itself; deleting them would only make it write them again.
-const SELF_KEPT: [&str; 12] = [
+/// Kinds that the cluster manages itself and would only recreate.
+const SYSTEM_MANAGED_KINDS: [&str; 12] = [
     "Event",
     "Node",
     "CSINode",
@@ -37,8 +37,8 @@ const SELF_KEPT: [&str; 12] = [
     "StorageVersion",
     "LeaseCandidate",
 ];
-/// Kinds whose objects can keep others from being listed, changed or deleted.
-const GATEKEEPERS: [&str; 5] = [
+/// Kinds whose objects can block listing, changing or deleting others.
+const BLOCKING_KINDS: [&str; 5] = [
     "APIService",
     "MutatingWebhookConfiguration",
     "ValidatingAdmissionPolicyBinding",
@@ -47,68 +47,68 @@ const GATEKEEPERS: [&str; 5] = [
 ];
 /// Namespaces of the cluster itself.
 const SYSTEM: [&str; 3] = ["kube-system", "kube-public", "kube-node-lease"];
-/// The API server keeps an APIService for each group by itself, and marks it so.
+/// The label of APIServices that the API server manages.
 const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 
-/// Writes down what a fresh cluster holds, once.
+/// Records the objects of a fresh cluster, once.
 ///
 /// # Errors
 /// If the API cannot be listed.
-pub async fn remember_baseline(client: &Client, places: &Places) -> Result<()> {
-    if places.baseline().exists() {
+pub async fn record_baseline(client: &Client, paths: &Paths) -> Result<()> {
+    if paths.baseline().exists() {
         return Ok(());
     }
     let known: BTreeSet<String> =
-        everything(client, |_any| true).await?.iter().map(Found::id).collect();
-    files::write(&places.baseline(), serde_json::to_vec_pretty(&known)?)
+        list_objects(client, |_any| true).await?.iter().map(FoundObject::id).collect();
+    files::write(&paths.baseline(), serde_json::to_vec_pretty(&known)?)
 }
 
-/// Deletes what was not there at the start, and puts back what was.
+/// Deletes the objects that a fresh cluster does not have, and applies the base manifests again.
 ///
 /// # Errors
-/// If there is no cluster, or something does not go.
-pub async fn reset(settings: &Settings, places: &Places) -> Result<()> {
-    let client = kubeconfig::client(places, "admin").await?;
-    let baseline = std::fs::read(places.baseline())
-        .context("the cluster never came up completely: run `make cluster-up` first")?;
+/// If there is no cluster, or an object cannot be deleted.
+pub async fn reset(settings: &Settings, paths: &Paths) -> Result<()> {
+    let client = kubeconfig::client(paths, "admin").await?;
+    let baseline = std::fs::read(paths.baseline())
+        .context("the cluster is not complete: run `make cluster-up` first")?;
     let baseline: BTreeSet<String> = serde_json::from_slice(&baseline)?;
     let step = Step::begin("resetting the cluster");
     network::connect_all().await?;
     wait::until("the cluster to be empty", Duration::from_mins(2), async || {
-        // Who could keep the others from being listed or deleted goes first.
-        let is_gatekeeper = |kind: &str| GATEKEEPERS.contains(&kind);
-        remove_all(&client, &everything(&client, is_gatekeeper).await?, &baseline).await?;
-        make_readable(&client, &baseline).await?;
-        let mut extra = everything(&client, |_any| true).await?;
+        // Objects that can block the others are deleted first.
+        let is_blocking = |kind: &str| BLOCKING_KINDS.contains(&kind);
+        remove_all(&client, &list_objects(&client, is_blocking).await?, &baseline).await?;
+        disable_conversion(&client, &baseline).await?;
+        let mut extra = list_objects(&client, |_any| true).await?;
         extra.retain(|found| !baseline.contains(&found.id()));
-        step.detail(format!("{} objects to go", extra.len()));
+        step.detail(format!("{} objects to delete", extra.len()));
         remove_all(&client, &extra, &baseline).await?;
         match extra.first() {
-            Some(first) => bail!("{} objects are left, {} among them", extra.len(), first.id()),
+            Some(first) => bail!("{} objects remain, {} among them", extra.len(), first.id()),
             None => Ok(()),
         }
     })
     .await?;
-    let kubectl = Kubectl::admin(&settings.kubernetes, places).await?;
+    let kubectl = Kubectl::admin(&settings.kubernetes, paths).await?;
     kubectl.apply(&up::manifests(settings)).await.context("cannot apply the base manifests")?;
     step.done("");
     Ok(())
 }
 
-/// Tries all of them, whatever happens to one, and tells the first trouble.
-async fn remove_all(client: &Client, all: &[Found], but: &BTreeSet<String>) -> Result<()> {
+/// Deletes all objects, even if one fails, and returns the first error.
+async fn remove_all(client: &Client, all: &[FoundObject], but: &BTreeSet<String>) -> Result<()> {
     let extra = all.iter().filter(|found| !but.contains(&found.id()));
     let removals = stream::iter(extra).map(|found| remove(client, found)).buffer_unordered(8);
     removals.collect::<Vec<Result<()>>>().await.into_iter().collect()
 }
 
-/// An object and how to reach it.
-struct Found {
+/// An object with its resource type.
+struct FoundObject {
     resource: ApiResource,
     object: DynamicObject,
 }
 
-impl Found {
+impl FoundObject {
     fn id(&self) -> String {
         let namespace = self.object.namespace().unwrap_or_default();
         let resource = &self.resource;
@@ -123,26 +123,26 @@ impl Found {
     }
 }
 
-/// Every object of these kinds that a person could have made.
-async fn everything(client: &Client, wanted: impl Fn(&str) -> bool) -> Result<Vec<Found>> {
+/// All objects of these kinds that a user can have created.
+async fn list_objects(client: &Client, include: impl Fn(&str) -> bool) -> Result<Vec<FoundObject>> {
     let discovery = Discovery::new(client.clone())
         .run_aggregated()
         .await
-        .context("cannot ask what kinds there are")?;
+        .context("cannot discover the API resources")?;
     let mut found = Vec::new();
     for (resource, capabilities) in
         discovery.groups().flat_map(kube::discovery::ApiGroup::recommended_resources)
     {
         let listable = capabilities.supports_operation(verbs::LIST);
         let deletable = capabilities.supports_operation(verbs::DELETE);
-        let kept = SELF_KEPT.contains(&resource.kind.as_str());
-        if !listable || !deletable || kept || !wanted(&resource.kind) {
+        let kept = SYSTEM_MANAGED_KINDS.contains(&resource.kind.as_str());
+        if !listable || !deletable || kept || !include(&resource.kind) {
             continue;
         }
         let api = Api::<DynamicObject>::all_with(client.clone(), &resource);
         let listed = match api.list(&ListParams::default()).await {
             Ok(listed) => listed,
-            // The kind was deleted between the two questions.
+            // The kind was deleted after the discovery.
             Err(kube::Error::Api(status)) if status.is_not_found() => continue,
             Err(error) => {
                 return Err(error).with_context(|| format!("cannot list {}", resource.plural));
@@ -152,14 +152,14 @@ async fn everything(client: &Client, wanted: impl Fn(&str) -> bool) -> Result<Ve
             listed
                 .items
                 .into_iter()
-                .filter(is_of_people)
-                .map(|object| Found { resource: resource.clone(), object }),
+                .filter(is_user_object)
+                .map(|object| FoundObject { resource: resource.clone(), object }),
         );
     }
     Ok(found)
 }
 
-fn is_of_people(object: &DynamicObject) -> bool {
+fn is_user_object(object: &DynamicObject) -> bool {
     let in_system =
         object.namespace().is_some_and(|namespace| SYSTEM.contains(&namespace.as_str()));
     !in_system
@@ -167,8 +167,8 @@ fn is_of_people(object: &DynamicObject) -> bool {
         && !object.labels().contains_key(AUTOMANAGED)
 }
 
-/// A kind whose conversion webhook is gone cannot be listed: without conversion it can.
-async fn make_readable(client: &Client, baseline: &BTreeSet<String>) -> Result<()> {
+/// A kind without its conversion webhook cannot be listed, so conversion is disabled.
+async fn disable_conversion(client: &Client, baseline: &BTreeSet<String>) -> Result<()> {
     let kinds = Api::<CustomResourceDefinition>::all(client.clone());
     for kind in kinds.list(&ListParams::default()).await.context("cannot list kinds")? {
         let ours = baseline.contains(&format!(
@@ -186,17 +186,17 @@ async fn make_readable(client: &Client, baseline: &BTreeSet<String>) -> Result<(
                     &Patch::Merge(none),
                 )
                 .await
-                .context("cannot switch conversion off")?;
+                .context("cannot disable conversion")?;
         }
     }
     Ok(())
 }
 
-async fn remove(client: &Client, found: &Found) -> Result<()> {
+async fn remove(client: &Client, found: &FoundObject) -> Result<()> {
     let (api, name) = (found.api(client), found.object.name_any());
     let gone = |error: &kube::Error| matches!(error, kube::Error::Api(status) if status.is_not_found() || status.is_conflict());
-    // Whoever should have taken its finalizer off may be gone. Those of Kubernetes itself are left: they
-    // guard volumes that are still in use.
+    // The controller that removes a finalizer may not run any more. Finalizers of Kubernetes stay:
+    // they protect volumes that are still in use.
     let kept: Vec<&String> =
         found.object.finalizers().iter().filter(|name| name.contains("kubernetes.io/")).collect();
     if kept.len() < found.object.finalizers().len() {
@@ -209,11 +209,11 @@ async fn remove(client: &Client, found: &Found) -> Result<()> {
     if found.object.metadata.deletion_timestamp.is_some() {
         return Ok(());
     }
-    let exactly_this = DeleteParams {
+    let only_this_uid = DeleteParams {
         preconditions: Some(Preconditions { uid: found.object.uid(), resource_version: None }),
         ..DeleteParams::background().grace_period(1)
     };
-    match api.delete(&name, &exactly_this).await {
+    match api.delete(&name, &only_this_uid).await {
         Err(error) if !gone(&error) => Err(error).with_context(|| found.id()),
         Ok(_) | Err(_) => Ok(()),
     }

@@ -1,4 +1,4 @@
-//! A real S3 server inside the cluster, started on request: TLS, generated credentials, a name for pods.
+//! An S3 server in the cluster, started on request, with TLS and generated credentials.
 
 use std::io::Read;
 
@@ -6,34 +6,34 @@ use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
 
+use crate::binaries::hex;
 use crate::images::catalog;
 use crate::kubeconfig;
 use crate::kubectl::Kubectl;
-use crate::pki::{self, Authority, Subject};
-use crate::places::Places;
-use crate::programs::hex;
+use crate::paths::Paths;
+use crate::pki::{self, CertificateAuthority, Subject};
 use crate::progress::Step;
 use crate::settings::{CLUSTER_DOMAIN, Settings};
 
-/// Where it lives.
+/// The namespace of the S3 server.
 pub const NAMESPACE: &str = "quorate-s3";
 const SECRET: &str = "s3";
 const SERVICE: &str = "s3";
 const BUCKET: &str = "quorate";
 const PROGRAM: &str = "/usr/local/bin/versitygw";
 
-/// What a client needs.
+/// The connection settings of a client.
 #[derive(Clone)]
 pub struct S3 {
-    /// The URL as pods reach it.
+    /// The URL in the cluster.
     pub endpoint: String,
     /// The access key.
     pub access: String,
     /// The secret key.
     pub secret: String,
-    /// A bucket that is there.
+    /// An existing bucket.
     pub bucket: &'static str,
-    /// The CA that signed its certificate.
+    /// The CA of the server certificate.
     pub ca: String,
 }
 
@@ -44,18 +44,18 @@ impl std::fmt::Debug for S3 {
     }
 }
 
-/// Starts it, unless it runs, and tells how to reach it.
+/// Starts the server unless it runs, and returns its connection settings.
 ///
 /// # Errors
 /// If there is no cluster, or the server does not become ready.
-pub async fn ensure(settings: &Settings, places: &Places) -> Result<S3> {
-    let client = kubeconfig::client(places, "admin").await?;
-    catalog::image(catalog::VERSITYGW, places).await?.import(places).await?;
+pub async fn ensure(settings: &Settings, paths: &Paths) -> Result<S3> {
+    let client = kubeconfig::client(paths, "admin").await?;
+    catalog::image(catalog::VERSITYGW, paths).await?.import(paths).await?;
     let step = Step::begin("starting the S3 server");
-    let kubectl = Kubectl::admin(&settings.kubernetes, places).await?;
+    let kubectl = Kubectl::admin(&settings.kubernetes, paths).await?;
     let s3 = match existing(&client).await? {
         Some(s3) => s3,
-        None => make_secret(&kubectl, places).await?,
+        None => create_secret(&kubectl, paths).await?,
     };
     let manifests =
         include_str!("../manifests/s3.yaml").replace("@VERSITYGW_IMAGE@", catalog::VERSITYGW);
@@ -64,23 +64,23 @@ pub async fn ensure(settings: &Settings, places: &Places) -> Result<S3> {
         .run(&["--namespace", NAMESPACE, "rollout", "status", "deployment/s3", "--timeout=90s"])
         .await
         .context("the S3 server does not become ready")?;
-    make_bucket(&kubectl, &s3).await?;
+    create_bucket(&kubectl, &s3).await?;
     step.done(&s3.endpoint);
     Ok(s3)
 }
 
-/// By the server's own client, with the credentials and the certificate that it has at hand.
-async fn make_bucket(kubectl: &Kubectl, s3: &S3) -> Result<()> {
+/// Creates the bucket with the client in the server's pod.
+async fn create_bucket(kubectl: &Kubectl, s3: &S3) -> Result<()> {
     let admin = ["--namespace", NAMESPACE, "exec", "deployment/s3", "--", PROGRAM, "admin"];
     let listed = kubectl.run(&[&admin[..], &["list-buckets"]].concat()).await?;
     if listed.lines().any(|line| line.split_whitespace().next() == Some(s3.bucket)) {
         return Ok(());
     }
     let create = ["create-bucket", "--bucket", s3.bucket, "--owner", &s3.access];
-    kubectl.run(&[&admin[..], &create].concat()).await.map(drop).context("cannot make the bucket")
+    kubectl.run(&[&admin[..], &create].concat()).await.map(drop).context("cannot create the bucket")
 }
 
-/// The connection of a server that was started before.
+/// The connection settings of a running server.
 async fn existing(client: &Client) -> Result<Option<S3>> {
     let secrets = Api::<Secret>::namespaced(client.clone(), NAMESPACE);
     let Some(secret) =
@@ -106,12 +106,13 @@ fn endpoint() -> String {
     format!("https://{SERVICE}.{NAMESPACE}.svc:7070")
 }
 
-async fn make_secret(kubectl: &Kubectl, places: &Places) -> Result<S3> {
+async fn create_secret(kubectl: &Kubectl, paths: &Paths) -> Result<S3> {
     let host = format!("{SERVICE}.{NAMESPACE}.svc");
     let full = format!("{host}.{CLUSTER_DOMAIN}");
     let hosts = [host.as_str(), full.as_str()];
-    let (cert, key) = Authority::of_cluster(places)?.pem(&Subject::server("s3", &hosts))?;
-    let ca = std::fs::read_to_string(pki::pair(places, "ca").cert)?;
+    let (cert, key) =
+        CertificateAuthority::of_cluster(paths)?.pem(&Subject::server("s3", &hosts))?;
+    let ca = std::fs::read_to_string(pki::key_pair(paths, "ca").cert)?;
     let s3 =
         S3 { endpoint: endpoint(), bucket: BUCKET, access: random(10)?, secret: random(20)?, ca };
     let secret = serde_json::json!({
@@ -131,7 +132,7 @@ async fn make_secret(kubectl: &Kubectl, places: &Places) -> Result<S3> {
     Ok(s3)
 }
 
-/// So many random bytes, in hex.
+/// Random bytes in hexadecimal.
 fn random(bytes: usize) -> Result<String> {
     let mut buffer = vec![0_u8; bytes];
     std::fs::File::open("/dev/urandom")?.read_exact(&mut buffer)?;

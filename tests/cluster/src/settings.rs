@@ -1,37 +1,36 @@
-//! What can be chosen about the local cluster, and the versions it is made of.
+//! The settings of the local cluster, and the versions of its components.
 //!
-//! Read once at the start from flags and environment, and kept for the life of the cluster; everything else
-//! is handed a `Settings`.
+//! Read once from flags and environment, and fixed for the lifetime of the cluster.
 
 use std::net::Ipv4Addr;
 
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
-use crate::places::Places;
-use crate::{files, leftovers};
+use crate::paths::Paths;
+use crate::{files, stale_resources};
 
 /// The Kubernetes releases that can be built here; the first is the default.
 pub const KUBERNETES_VERSIONS: [&str; 3] = ["1.37.1", "1.36.4", "1.35.4"];
-/// The etcd below the control plane.
+/// The etcd version of the control plane.
 pub const CONTROL_PLANE_ETCD: &str = "3.6.16";
-/// The etcd releases that exist as images, for the product's stories.
+/// The etcd releases that are built as images for the e2e tests.
 pub const ETCD_VERSIONS: [&str; 5] = ["3.5.21", "3.5.35", "3.6.10", "3.6.16", "3.7.3"];
 /// The cluster's name server.
 pub const COREDNS_VERSION: &str = "1.15.0";
 /// The S3 server.
 pub const VERSITYGW_VERSION: &str = "1.8.0";
-/// cert-manager, whose controllers stories run.
+/// cert-manager, for the e2e tests.
 pub const CERT_MANAGER_VERSION: &str = "1.21.2";
-/// The one node, as `kubectl get nodes` shows it.
+/// The name of the node.
 pub const NODE_NAME: &str = "quorate-local";
 /// The DNS domain of Services and Pods.
 pub const CLUSTER_DOMAIN: &str = "cluster.local";
 
-/// The first two numbers of all addresses, unless `QUORATE_CLUSTER_NETWORK` says otherwise.
+/// The first two numbers of all addresses, unless `QUORATE_CLUSTER_NETWORK` is set.
 pub const DEFAULT_NETWORK: &str = "10.231";
 
-/// What a caller may choose.
+/// The settings of a cluster.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// One of [`KUBERNETES_VERSIONS`].
@@ -40,7 +39,7 @@ pub struct Settings {
     pub network: Network,
 }
 
-/// The choices as they are written down, and as they come from flags: what is absent was not chosen.
+/// Optional settings, from flags or from the record of a cluster.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Choice {
     /// The Kubernetes release.
@@ -50,16 +49,16 @@ pub struct Choice {
 }
 
 impl Settings {
-    /// Completes a choice with that of the cluster that is there, or with the defaults.
+    /// Completes the chosen settings with those of the existing cluster, or with the defaults.
     ///
     /// # Errors
-    /// If a value is not possible, or not the one of the cluster that is there.
+    /// If a value is invalid, or differs from that of the existing cluster.
     pub fn complete(chosen: &Choice, running: &Choice) -> Result<Self> {
         let pick = |what, chosen: &Option<String>, running: &Option<String>, default: &str| match (
             chosen, running,
         ) {
             (Some(chosen), Some(running)) if chosen != running => bail!(
-                "the cluster that is there has {what} {running}, not {chosen}: end it first with `make cluster-down`"
+                "the existing cluster has {what} {running}, not {chosen}: remove the cluster first with `make cluster-down`"
             ),
             (Some(value), _) | (None, Some(value)) => Ok(value.clone()),
             (None, None) => Ok(default.to_owned()),
@@ -76,38 +75,39 @@ impl Settings {
         Ok(Self { kubernetes, network: Network::new(&network)? })
     }
 
-    /// The settings of the cluster that runs, or else the chosen ones: what a dead one had binds nobody.
+    /// The settings of the running cluster, or the chosen ones. A cluster that does not run is
+    /// ignored.
     ///
     /// # Errors
     /// As [`Settings::complete`].
-    pub fn read(chosen: &Choice, places: &Places) -> Result<Self> {
+    pub fn read(chosen: &Choice, paths: &Paths) -> Result<Self> {
         let running =
-            if leftovers::is_alive(places) { on_record(places) } else { Choice::default() };
+            if stale_resources::is_alive(paths) { recorded(paths) } else { Choice::default() };
         Self::complete(chosen, &running)
     }
 
-    /// The addresses of the cluster that is there, alive or not. Without a readable record it had the default
-    /// ones, as far as anybody can tell.
+    /// The addresses of the existing cluster, running or not; the default ones without a readable
+    /// record.
     #[must_use]
-    pub fn network_on_record(places: &Places) -> Network {
-        let recorded = on_record(places).network.and_then(|network| Network::new(&network).ok());
-        recorded.unwrap_or_else(Network::by_default)
+    pub fn recorded_network(paths: &Paths) -> Network {
+        let recorded = recorded(paths).network.and_then(|network| Network::new(&network).ok());
+        recorded.unwrap_or_else(Network::default_network)
     }
 
-    /// Writes them down beside the cluster.
+    /// Records the settings in the state folder.
     ///
     /// # Errors
     /// If they cannot be written.
-    pub fn remember(&self, places: &Places) -> Result<()> {
+    pub fn record(&self, paths: &Paths) -> Result<()> {
         let [a, b, _, _] = self.network.node.octets();
         let choice =
             Choice { kubernetes: Some(self.kubernetes.clone()), network: Some(format!("{a}.{b}")) };
-        files::write(&places.settings(), serde_json::to_vec_pretty(&choice)?)
+        files::write(&paths.settings(), serde_json::to_vec_pretty(&choice)?)
     }
 }
 
-fn on_record(places: &Places) -> Choice {
-    let text = std::fs::read(places.settings()).unwrap_or_default();
+fn recorded(paths: &Paths) -> Choice {
+    let text = std::fs::read(paths.settings()).unwrap_or_default();
     serde_json::from_slice(&text).unwrap_or_default()
 }
 
@@ -132,7 +132,7 @@ impl Network {
     fn new(first_two: &str) -> Result<Self> {
         let wrong = || {
             format!(
-                "network {first_two:?} is not possible: write the first two numbers of a private /16, such as {DEFAULT_NETWORK}"
+                "network {first_two:?} is invalid: set the first two numbers of a private /16, such as {DEFAULT_NETWORK}"
             )
         };
         let (a, b) = first_two.split_once('.').with_context(wrong)?;
@@ -144,7 +144,7 @@ impl Network {
         Ok(Self::of(a, b))
     }
 
-    fn by_default() -> Self {
+    fn default_network() -> Self {
         Self::of(10, 231)
     }
 
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kubernetes_release_that_cannot_be_built_is_refused_with_the_possible_ones() {
+    fn unsupported_kubernetes_release_is_rejected_with_the_supported_ones() {
         let error = Settings::complete(&chosen(Some("1.30.0"), None), &Choice::default())
             .unwrap_err()
             .to_string();
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_is_the_first_two_numbers_of_a_private_range() {
+    fn network_is_the_first_two_numbers_of_a_private_range() {
         for wrong in ["", "10", "10.999", "8.8", "ten.two"] {
             let error =
                 Settings::complete(&chosen(None, Some(wrong)), &Choice::default()).unwrap_err();
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_that_is_there_is_not_turned_into_another_one() {
+    fn settings_of_an_existing_cluster_cannot_change() {
         let running = chosen(Some("1.36.4"), Some("10.232"));
         let kept = Settings::complete(&Choice::default(), &running).unwrap();
         assert_eq!(
@@ -210,12 +210,12 @@ mod tests {
     }
 
     #[test]
-    fn the_default_network_is_the_one_that_is_named_so() {
-        assert_eq!(Network::new(DEFAULT_NETWORK).unwrap(), Network::by_default());
+    fn default_network_matches_its_constant() {
+        assert_eq!(Network::new(DEFAULT_NETWORK).unwrap(), Network::default_network());
     }
 
     #[test]
-    fn pods_are_told_from_services_by_their_address() {
+    fn pod_addresses_are_distinguished_from_service_addresses() {
         let network = Network::new("10.231").unwrap();
         assert!(network.is_pod(Ipv4Addr::new(10, 231, 32, 7)));
         assert!(network.is_pod(Ipv4Addr::new(10, 231, 47, 255)));

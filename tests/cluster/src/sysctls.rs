@@ -1,4 +1,4 @@
-//! Kernel settings that the cluster changes, remembered before the first change and put back at the end.
+//! Sysctls that the cluster changes: recorded before the first change, restored by `down`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,9 +7,9 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::files;
-use crate::places::Places;
+use crate::paths::Paths;
 
-/// What the kubelet, kube-proxy, the CNI plugins or this tool may write.
+/// Sysctls that the kubelet, kube-proxy, the CNI plugins or this tool write.
 const TOUCHED: [&str; 9] = [
     "net/ipv4/ip_forward",
     "net/ipv6/conf/all/forwarding",
@@ -22,30 +22,30 @@ const TOUCHED: [&str; 9] = [
     "net/ipv4/conf/all/route_localnet",
 ];
 
-/// The values of a moment, and the boot in which they were read.
+/// Recorded values, with the ID of the boot in which they were read.
 #[derive(Serialize, Deserialize)]
 struct Record {
     boot: String,
     values: BTreeMap<String, String>,
 }
 
-/// Remembers the present values, unless a predecessor has remembered older ones.
+/// Records the current values, unless an earlier run has recorded them.
 ///
 /// # Errors
-/// If they cannot be written down.
-pub fn remember(places: &Places) -> Result<()> {
-    if on_record(places).is_some() {
+/// If they cannot be written.
+pub fn record(paths: &Paths) -> Result<()> {
+    if recorded(paths).is_some() {
         return Ok(());
     }
     let values = TOUCHED.iter().filter_map(|name| Some(((*name).to_owned(), read(name)?)));
     let record = Record { boot: boot(), values: values.collect() };
-    files::write(&places.sysctls_before(), serde_json::to_vec_pretty(&record)?)
+    files::write(&paths.sysctls_before(), serde_json::to_vec_pretty(&record)?)
 }
 
-/// None if nothing was remembered, or if the machine was started anew since: then the values have gone with
-/// the old boot, and what is there now is the admin's.
-fn on_record(places: &Places) -> Option<Record> {
-    let text = std::fs::read(places.sysctls_before()).ok()?;
+/// None without a record, or if the machine was rebooted since: the reboot has reset the values,
+/// and the current ones are the administrator's.
+fn recorded(paths: &Paths) -> Option<Record> {
+    let text = std::fs::read(paths.sysctls_before()).ok()?;
     let record: Record = serde_json::from_slice(&text).ok()?;
     (record.boot == boot()).then_some(record)
 }
@@ -54,20 +54,20 @@ fn boot() -> String {
     read("kernel/random/boot_id").unwrap_or_default()
 }
 
-/// Lets the machine forward packets between pods.
+/// Enables IP forwarding between pods.
 ///
 /// # Errors
-/// If the kernel refuses.
+/// If the kernel rejects it.
 pub fn allow_forwarding() -> Result<()> {
     write("net/ipv4/ip_forward", "1")
 }
 
-/// Puts back what was remembered. Nothing remembered, nothing changed.
+/// Restores the recorded values, if there are any.
 ///
 /// # Errors
-/// If the kernel refuses a value that it once had.
-pub fn restore(places: &Places) -> Result<()> {
-    let Some(record) = on_record(places) else { return Ok(()) };
+/// If the kernel rejects a recorded value.
+pub fn restore(paths: &Paths) -> Result<()> {
+    let Some(record) = recorded(paths) else { return Ok(()) };
     for (name, value) in record.values {
         if read(&name).as_ref() != Some(&value) {
             write(&name, &value)?;

@@ -1,7 +1,7 @@
-//! Starting the cluster: the order of things, and nothing else.
+//! Starts the cluster: the order of the steps.
 //!
-//! Every step looks first and does only what is missing, so `up` on a running cluster changes nothing, and
-//! `up` on a damaged one mends it.
+//! Every step is idempotent, so `up` changes nothing on a running cluster and repairs a damaged
+//! one.
 
 use std::time::Duration;
 
@@ -10,90 +10,91 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Node, ServiceAccount};
 use kube::{Api, Client};
 
+use crate::binaries::{ETCD, KUBERNETES};
+use crate::components::{self, Plan};
 use crate::images::catalog;
 use crate::kubectl::Kubectl;
-use crate::parts::{self, Plan};
-use crate::places::Places;
+use crate::paths::Paths;
 use crate::processes::{Daemon, Ensured, must_run};
-use crate::programs::{ETCD, KUBERNETES};
-use crate::progress::{Step, say};
+use crate::progress::{Step, log};
 use crate::settings::{CLUSTER_DOMAIN, CONTROL_PLANE_ETCD, NODE_NAME, Settings};
 use crate::{
-    files, kubeconfig, leftovers, machine, network, pki, preflight, reset, sysctls, volumes, wait,
+    files, host, kubeconfig, network, pki, preflight, reset, stale_resources, sysctls, volumes,
+    wait,
 };
 
-/// Makes the cluster run and waits until it does.
+/// Starts the cluster and waits until it is ready.
 ///
 /// # Errors
-/// If a part cannot be had, started, or does not become ready in time.
-pub async fn up(settings: &Settings, places: &Places) -> Result<()> {
-    machine::prepare().await?;
-    let kubernetes = KUBERNETES.programs(&settings.kubernetes, places).await?;
-    let etcd = ETCD.programs(CONTROL_PLANE_ETCD, places).await?;
-    let coredns = catalog::image(catalog::COREDNS, places).await?;
-    let pause = catalog::image(catalog::PAUSE, places).await?;
-    prepare_state(settings, places).await?;
+/// If a component cannot be built or started, or does not become ready in time.
+pub async fn up(settings: &Settings, paths: &Paths) -> Result<()> {
+    host::prepare().await?;
+    let kubernetes = KUBERNETES.binaries(&settings.kubernetes, paths).await?;
+    let etcd = ETCD.binaries(CONTROL_PLANE_ETCD, paths).await?;
+    let coredns = catalog::image(catalog::COREDNS, paths).await?;
+    let pause = catalog::image(catalog::PAUSE, paths).await?;
+    prepare_state(settings, paths).await?;
 
-    let plan = Plan { settings, places, kubernetes, etcd };
-    ensure(&plan, &parts::etcd::daemon(&plan)?).await?;
-    ensure(&plan, &parts::containerd::daemon(&plan)?).await?;
-    ensure(&plan, &parts::apiserver::daemon(&plan)?).await?;
+    let plan = Plan { settings, paths, kubernetes, etcd };
+    ensure(&plan, &components::etcd::daemon(&plan)?).await?;
+    ensure(&plan, &components::containerd::daemon(&plan)?).await?;
+    ensure(&plan, &components::apiserver::daemon(&plan)?).await?;
     let import_images = async {
-        containerd_answers(places).await?;
-        pause.import(places).await?;
-        coredns.import(places).await
+        wait_for_containerd(paths).await?;
+        pause.import(paths).await?;
+        coredns.import(paths).await
     };
-    let (client, imported) = tokio::join!(api_answers(places), import_images);
+    let (client, imported) = tokio::join!(wait_for_api(paths), import_images);
     let client = client?;
     imported?;
 
-    let node_parts = [
-        parts::controller_manager::daemon(&plan)?,
-        parts::scheduler::daemon(&plan)?,
-        parts::kubelet::daemon(&plan)?,
-        parts::kube_proxy::daemon(&plan)?,
-        parts::volumes::daemon(&plan)?,
+    let node_components = [
+        components::controller_manager::daemon(&plan)?,
+        components::scheduler::daemon(&plan)?,
+        components::kubelet::daemon(&plan)?,
+        components::kube_proxy::daemon(&plan)?,
+        components::volumes::daemon(&plan)?,
     ];
-    for daemon in &node_parts {
+    for daemon in &node_components {
         ensure(&plan, daemon).await?;
     }
-    let kubectl = Kubectl::admin(&settings.kubernetes, places).await?;
+    let kubectl = Kubectl::admin(&settings.kubernetes, paths).await?;
     kubectl.apply(&manifests(settings)).await.context("cannot apply the base manifests")?;
-    ready(places, &client).await?;
-    reset::remember_baseline(&client, places).await
+    ready(paths, &client).await?;
+    reset::record_baseline(&client, paths).await
 }
 
-/// Everything that must be there before the first part starts.
-async fn prepare_state(settings: &Settings, places: &Places) -> Result<()> {
-    let fresh = !leftovers::is_alive(places);
+/// Prepares everything that the first component needs.
+async fn prepare_state(settings: &Settings, paths: &Paths) -> Result<()> {
+    let fresh = !stale_resources::is_alive(paths);
     if fresh {
-        if leftovers::is_anything(places) {
-            say("  a predecessor was killed and left things behind; removing them");
-            leftovers::remove(places).await?;
+        if stale_resources::any_exist(paths) {
+            log("  removing stale resources of an interrupted run");
+            stale_resources::remove(paths).await?;
         }
-        preflight::check(places, &settings.network).await?;
+        preflight::check(paths, &settings.network).await?;
     }
-    files::private_folder(places.state())?;
-    settings.remember(places)?;
-    sysctls::remember(places)?;
+    files::private_folder(paths.state())?;
+    settings.record(paths)?;
+    sysctls::record(paths)?;
     sysctls::allow_forwarding()?;
     network::ensure(&settings.network).await?;
     network::connect_all().await?;
     if fresh {
         preflight::check_ports(&settings.network)?;
     }
-    pki::ensure(places, &settings.network)?;
-    kubeconfig::write_all(places, &settings.network)
+    pki::ensure(paths, &settings.network)?;
+    kubeconfig::write_all(paths, &settings.network)
 }
 
 async fn ensure(plan: &Plan<'_>, daemon: &Daemon) -> Result<()> {
-    if daemon.ensure(plan.places).await? == Ensured::Started {
-        say(&format!("  started {}", daemon.part));
+    if daemon.ensure(plan.paths).await? == Ensured::Started {
+        log(&format!("  started {}", daemon.component));
     }
     Ok(())
 }
 
-/// What a fresh cluster holds: rights of the node's parts, the name server, the StorageClass.
+/// The objects of a fresh cluster: permissions of components, the name server, the StorageClass.
 pub(crate) fn manifests(settings: &Settings) -> String {
     include_str!("../manifests/base.yaml")
         .replace("@DNS_ADDRESS@", &settings.network.dns.to_string())
@@ -103,20 +104,20 @@ pub(crate) fn manifests(settings: &Settings) -> String {
         .replace("@PROVISIONER@", volumes::PROVISIONER)
 }
 
-async fn containerd_answers(places: &Places) -> Result<()> {
+async fn wait_for_containerd(paths: &Paths) -> Result<()> {
     wait::until("containerd to listen", Duration::from_secs(30), async || {
-        must_run(places, parts::containerd::NAME)?;
-        tokio::net::UnixStream::connect(places.containerd_socket()).await?;
+        must_run(paths, components::containerd::NAME)?;
+        tokio::net::UnixStream::connect(paths.containerd_socket()).await?;
         Ok(())
     })
     .await
 }
 
-async fn api_answers(places: &Places) -> Result<Client> {
-    let client = kubeconfig::client(places, "admin").await?;
+async fn wait_for_api(paths: &Paths) -> Result<Client> {
+    let client = kubeconfig::client(paths, "admin").await?;
     wait::until("the API to be ready", Duration::from_secs(90), async || {
-        must_run(places, parts::etcd::NAME)?;
-        must_run(places, parts::apiserver::NAME)?;
+        must_run(paths, components::etcd::NAME)?;
+        must_run(paths, components::apiserver::NAME)?;
         let request = http::Request::get("/readyz").body(Vec::new())?;
         client.request_text(request).await.context("/readyz")?;
         Ok(())
@@ -125,13 +126,13 @@ async fn api_answers(places: &Places) -> Result<Client> {
     Ok(client)
 }
 
-/// The node takes pods, names resolve, and a namespace can run pods.
-async fn ready(places: &Places, client: &Client) -> Result<()> {
+/// Waits until the node and the name server are ready, and a namespace has its service account.
+async fn ready(paths: &Paths, client: &Client) -> Result<()> {
     let step = Step::begin("waiting for the node and the name server");
     let what = "the node to be Ready and CoreDNS to be available";
     wait::until(what, Duration::from_mins(2), async || {
-        for part in parts::NAMES {
-            must_run(places, part)?;
+        for component in components::NAMES {
+            must_run(paths, component)?;
         }
         node_is_ready(client).await?;
         dns_is_available(client).await?;
@@ -151,7 +152,7 @@ async fn node_is_ready(client: &Client) -> Result<()> {
     match ready {
         Some(ready) if ready.status == "True" => Ok(()),
         Some(ready) => bail!("the node is not Ready: {}", ready.message.unwrap_or_default()),
-        None => bail!("the node says nothing of being Ready"),
+        None => bail!("the node has no Ready condition"),
     }
 }
 

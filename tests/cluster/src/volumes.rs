@@ -1,8 +1,8 @@
-//! Volumes of real size: a small provisioner and resizer for the default StorageClass.
+//! Volumes with an enforced size: provisioner and resizer of the default StorageClass.
 //!
-//! A volume is a sparse file behind a loop device, handed to Kubernetes as a `local` PersistentVolume that
-//! the kubelet formats with XFS and mounts. It fills up (ENOSPC), grows while it is mounted, and is freed.
-//! Level-triggered: each pass looks at all claims, volumes and files, and does what is missing.
+//! A volume is a sparse file with a loop device, in a `local` PersistentVolume that the kubelet
+//! formats with XFS and mounts. Writes beyond the size fail with ENOSPC, and the volume grows while
+//! mounted. Level-triggered: each reconciliation lists all claims, volumes and files.
 
 mod claim;
 pub(crate) mod file;
@@ -17,34 +17,34 @@ use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client};
 
 use crate::kubeconfig;
-use crate::places::Places;
-use crate::progress::say;
+use crate::paths::Paths;
+use crate::progress::log;
 
 /// The default StorageClass.
 pub const CLASS: &str = "quorate-xfs";
-/// Who serves it.
+/// The provisioner of the StorageClass.
 pub const PROVISIONER: &str = "volumes.quorate-cluster";
-/// Looked at even when nothing seems to have happened: an unmount makes no event.
-const RESYNC: Duration = Duration::from_secs(2);
+/// Reconciled even without an event: an unmount causes none.
+const RESYNC_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Serves the StorageClass until the process is ended.
 ///
 /// # Errors
 /// If there is no cluster.
-pub async fn serve(places: &Places) -> Result<()> {
-    let client = kubeconfig::client(places, "volumes").await?;
-    std::fs::create_dir_all(places.volumes())?;
-    let mut bell = std::pin::pin!(bell(&client));
+pub async fn serve(paths: &Paths) -> Result<()> {
+    let client = kubeconfig::client(paths, "volumes").await?;
+    std::fs::create_dir_all(paths.volumes())?;
+    let mut changes = std::pin::pin!(changes(&client));
     loop {
-        if let Err(error) = pass(&client, places).await {
-            say(&format!("this pass failed, the next one tries again: {error:#}"));
+        if let Err(error) = reconcile(&client, paths).await {
+            log(&format!("reconciliation failed, retrying: {error:#}"));
         }
-        drop(tokio::time::timeout(RESYNC, bell.next()).await);
+        drop(tokio::time::timeout(RESYNC_INTERVAL, changes.next()).await);
     }
 }
 
-/// Rings when a claim or a volume changes.
-fn bell(client: &Client) -> impl Stream<Item = ()> + use<> {
+/// Yields when a claim or a volume changes.
+fn changes(client: &Client) -> impl Stream<Item = ()> + use<> {
     let claims =
         watcher(Api::<PersistentVolumeClaim>::all(client.clone()), watcher::Config::default());
     let volumes = watcher(Api::<PersistentVolume>::all(client.clone()), watcher::Config::default());
@@ -54,23 +54,23 @@ fn bell(client: &Client) -> impl Stream<Item = ()> + use<> {
     )
 }
 
-async fn pass(client: &Client, places: &Places) -> Result<()> {
+async fn reconcile(client: &Client, paths: &Paths) -> Result<()> {
     let all = kube::api::ListParams::default();
     let claims = Api::<PersistentVolumeClaim>::all(client.clone());
     let volumes = Api::<PersistentVolume>::all(client.clone());
     let claims = claims.list(&all).await.context("cannot list claims")?.items;
     let volumes = volumes.list(&all).await.context("cannot list volumes")?.items;
     for claim in claims.iter().filter(|claim| claim::is_ours(claim)) {
-        if let Err(error) = claim::tend(client, places, claim, &volumes).await {
-            say(&format!("claim {}: {error:#}", claim::name(claim)));
+        if let Err(error) = claim::reconcile(client, paths, claim, &volumes).await {
+            log(&format!("claim {}: {error:#}", claim::name(claim)));
         }
     }
     for volume in volumes.iter().filter(|volume| claim::is_released(volume)) {
-        if let Err(error) = claim::free(client, places, volume).await {
-            say(&format!("volume {}: {error:#}", claim::name(volume)));
+        if let Err(error) = claim::free(client, paths, volume).await {
+            log(&format!("volume {}: {error:#}", claim::name(volume)));
         }
     }
-    file::remove_orphans(&places.volumes(), |file| {
+    file::remove_orphans(&paths.volumes(), |file| {
         volumes.iter().any(|volume| claim::name(volume) == file)
             || claims.iter().any(|claim| claim::volume_name(claim) == file)
     })

@@ -1,49 +1,49 @@
-//! Waiting for something to become true: with a deadline, and with what was seen last when it expires.
+//! Waits for a condition, with a deadline and the last error when it expires.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Error, Result, anyhow};
 
-/// How often it looks.
-const PAUSE: Duration = Duration::from_millis(150);
+/// The interval between checks.
+const POLL_INTERVAL: Duration = Duration::from_millis(150);
 
-/// Put into an error by who looks, if waiting longer is of no use: the wait ends at once.
+/// Context of an error that ends the wait immediately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hopeless;
+pub struct Unrecoverable;
 
-impl std::fmt::Display for Hopeless {
+impl std::fmt::Display for Unrecoverable {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("it will not come")
+        formatter.write_str("cannot recover")
     }
 }
 
-/// Looks until `look` returns `Ok`; its `Err` says what is there instead.
+/// Repeats `check` until it returns `Ok`.
 ///
 /// # Errors
-/// When the deadline passes: what was waited for, how long, and what was seen last.
+/// When the deadline passes: what was waited for, how long, and the last error.
 pub async fn until<T>(
     what: &str,
     deadline: Duration,
-    mut look: impl AsyncFnMut() -> Result<T>,
+    mut check: impl AsyncFnMut() -> Result<T>,
 ) -> Result<T> {
     let since = Instant::now();
-    let mut seen: Option<Error> = None;
+    let mut last_error: Option<Error> = None;
     loop {
         let left = deadline.saturating_sub(since.elapsed());
-        match tokio::time::timeout(left, look()).await {
+        match tokio::time::timeout(left, check()).await {
             Ok(Ok(found)) => return Ok(found),
-            Ok(Err(error)) if error.is::<Hopeless>() => {
+            Ok(Err(error)) if error.is::<Unrecoverable>() => {
                 return Err(error.context(waited(what, since)));
             }
-            Ok(Err(error)) => seen = Some(error),
-            // Cut short by the deadline: what was seen before says more.
+            Ok(Err(error)) => last_error = Some(error),
+            // Interrupted by the deadline: the previous error is more useful.
             Err(_elapsed) => {}
         }
         if since.elapsed() >= deadline {
-            let seen = seen.unwrap_or_else(|| anyhow!("no answer"));
-            return Err(seen.context("seen last")).with_context(|| waited(what, since));
+            let error = last_error.unwrap_or_else(|| anyhow!("no response"));
+            return Err(error.context("last error")).with_context(|| waited(what, since));
         }
-        tokio::time::sleep(PAUSE.min(deadline.saturating_sub(since.elapsed()))).await;
+        tokio::time::sleep(POLL_INTERVAL.min(deadline.saturating_sub(since.elapsed()))).await;
     }
 }
 
@@ -56,19 +56,19 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_deadline_that_passes_tells_what_was_awaited_and_what_was_seen() {
-        let look = async || -> Result<()> { Err(anyhow!("only two of three")) };
-        let error = until("three members", Duration::from_millis(20), look).await.unwrap_err();
-        let told = format!("{error:#}");
-        assert!(told.contains("three members") && told.contains("only two of three"), "{told}");
+    async fn expired_deadline_reports_the_condition_and_the_last_error() {
+        let check = async || -> Result<()> { Err(anyhow!("only two of three")) };
+        let error = until("three members", Duration::from_millis(20), check).await.unwrap_err();
+        let text = format!("{error:#}");
+        assert!(text.contains("three members") && text.contains("only two of three"), "{text}");
     }
 
     #[tokio::test]
-    async fn what_is_hopeless_is_not_awaited() {
-        let begun = Instant::now();
-        let look = async || -> Result<()> { Err(anyhow!("it is dead").context(Hopeless)) };
-        let error = until("a sign of life", Duration::from_hours(1), look).await.unwrap_err();
-        assert!(begun.elapsed() < Duration::from_mins(1), "it waited");
-        assert!(format!("{error:#}").contains("it is dead"), "{error:#}");
+    async fn unrecoverable_error_ends_the_wait() {
+        let start = Instant::now();
+        let check = async || -> Result<()> { Err(anyhow!("process ended").context(Unrecoverable)) };
+        let error = until("a response", Duration::from_hours(1), check).await.unwrap_err();
+        assert!(start.elapsed() < Duration::from_mins(1), "waited for the deadline");
+        assert!(format!("{error:#}").contains("process ended"), "{error:#}");
     }
 }

@@ -11,7 +11,7 @@ use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use kube::{Api, ResourceExt};
 use quorate::api::names;
-use quorate_cluster::programs::CERT_MANAGER;
+use quorate_cluster::binaries::CERT_MANAGER;
 use quorate_cluster::settings::CERT_MANAGER_VERSION;
 use quorate_harness::etcd_cluster::{Cluster, member_names, small_spec};
 use quorate_harness::{Isolation, TestContext};
@@ -93,17 +93,17 @@ async fn issue_and_switch(ctx: &TestContext, crds: &str) -> Result<()> {
 
 /// The directory with cert-manager's CRDs.
 async fn cert_manager_crds(ctx: &TestContext) -> Result<String> {
-    let folder = CERT_MANAGER.module(CERT_MANAGER_VERSION, MODULE, &ctx.places).await?;
+    let folder = CERT_MANAGER.module(CERT_MANAGER_VERSION, MODULE, &ctx.paths).await?;
     let path = folder.join("deploy/crds");
     Ok(path.to_str().context("a path that is not UTF-8")?.to_owned())
 }
 
 /// Starts cert-manager's controllers, which are killed with the test.
 async fn start_cert_manager(ctx: &TestContext) -> Result<Child> {
-    let programs = CERT_MANAGER.programs(CERT_MANAGER_VERSION, &ctx.places).await?;
-    let log = std::fs::File::create(ctx.places.log("cert-manager"))?;
+    let programs = CERT_MANAGER.binaries(CERT_MANAGER_VERSION, &ctx.paths).await?;
+    let log = std::fs::File::create(ctx.paths.log("cert-manager"))?;
     let mut command = tokio::process::Command::new(programs.join("cert-manager"));
-    command.arg("--kubeconfig").arg(ctx.places.kubeconfig("admin"));
+    command.arg("--kubeconfig").arg(ctx.paths.kubeconfig("admin"));
     command.args(["--namespace", &ctx.namespace]).kill_on_drop(true);
     command.stdout(Stdio::null()).stderr(log);
     command.spawn().context("cert-manager does not start")

@@ -275,7 +275,7 @@ impl FaultInjection {
         let log = File::options().create(true).append(true).open(self.folder.join("log"))?;
         let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
         command
-            .env("KUBECONFIG", ctx.places.kubeconfig("admin"))
+            .env("KUBECONFIG", ctx.paths.kubeconfig("admin"))
             .env("QUORATE_FAULT_INJECTION", &self.folder)
             .args(["run", "--log-format=text", "--listen=127.0.0.1:0"])
             .args(["--watch-namespace", &ctx.namespace, "--lease-namespace", &ctx.namespace])

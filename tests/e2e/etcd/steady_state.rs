@@ -40,7 +40,7 @@ async fn five_minutes_of_steady_state_cause_no_api_calls_with_and_without_a_writ
 async fn no_calls_for(ctx: &TestContext, time: Duration) -> Result<()> {
     let started = Instant::now();
     loop {
-        let mark = audit::mark(&ctx.places)?;
+        let mark = audit::mark(&ctx.paths)?;
         tokio::time::sleep(QUIET_INTERVAL).await;
         let calls = operator_calls(ctx, mark)?;
         if calls.is_empty() {
@@ -48,7 +48,7 @@ async fn no_calls_for(ctx: &TestContext, time: Duration) -> Result<()> {
         }
         ensure!(started.elapsed() < SETTLE_TIMEOUT, "no steady state: {}", describe(&calls));
     }
-    let mark = audit::mark(&ctx.places)?;
+    let mark = audit::mark(&ctx.paths)?;
     tokio::time::sleep(time).await;
     let calls = operator_calls(ctx, mark)?;
     ensure!(calls.is_empty(), "calls in {time:?} of steady state: {}", describe(&calls));
@@ -57,7 +57,7 @@ async fn no_calls_for(ctx: &TestContext, time: Duration) -> Result<()> {
 
 /// The operator's calls in this test's namespace: other tests may run at the same time.
 fn operator_calls(ctx: &TestContext, mark: Mark) -> Result<Vec<Call>> {
-    let mut calls = audit::calls_since(&ctx.places, mark)?;
+    let mut calls = audit::calls_since(&ctx.paths, mark)?;
     calls.retain(|call| {
         call.user.username == SERVICE_ACCOUNT
             && call.object_ref.namespace == ctx.namespace

@@ -52,7 +52,7 @@ async fn migrate(ctx: &TestContext) -> Result<()> {
     let before = stored_versions_by_name(ctx).await?;
     ensure!(before.len() == OBJECTS, "{} objects", before.len());
     ctx.admin.run(&["apply", "-f", &deny_policy()?]).await?;
-    let (started, mark) = (Instant::now(), audit::mark(&ctx.places)?);
+    let (started, mark) = (Instant::now(), audit::mark(&ctx.paths)?);
     ctx.admin.run(&["apply", "--filename", &manifest()?]).await?;
     wait_rollout(ctx).await?;
 

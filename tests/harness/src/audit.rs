@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{Read, Seek, SeekFrom};
 
 use anyhow::{Context, Result, ensure};
-use quorate_cluster::places::Places;
+use quorate_cluster::paths::Paths;
 use serde::Deserialize;
 
 /// A position in the log: later calls are behind it.
@@ -80,8 +80,8 @@ pub struct ResponseStatus {
 ///
 /// # Errors
 /// If the log does not exist.
-pub fn mark(places: &Places) -> Result<Mark> {
-    let text = std::fs::read(places.audit_log()).context("the audit log does not exist")?;
+pub fn mark(paths: &Paths) -> Result<Mark> {
+    let text = std::fs::read(paths.audit_log()).context("the audit log does not exist")?;
     // The last line may be incomplete.
     let complete =
         text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end.saturating_add(1));
@@ -101,8 +101,8 @@ impl Call {
 ///
 /// # Errors
 /// If the log cannot be read.
-pub fn writes_since(places: &Places, mark: Mark) -> Result<Vec<Call>> {
-    let mut calls = calls_since(places, mark)?;
+pub fn writes_since(paths: &Paths, mark: Mark) -> Result<Vec<Call>> {
+    let mut calls = calls_since(paths, mark)?;
     calls.retain(Call::writes);
     Ok(calls)
 }
@@ -111,9 +111,9 @@ pub fn writes_since(places: &Places, mark: Mark) -> Result<Vec<Call>> {
 ///
 /// # Errors
 /// As [`writes_since`].
-pub fn calls_since(places: &Places, mark: Mark) -> Result<Vec<Call>> {
+pub fn calls_since(paths: &Paths, mark: Mark) -> Result<Vec<Call>> {
     let mut file =
-        std::fs::File::open(places.audit_log()).context("the audit log does not exist")?;
+        std::fs::File::open(paths.audit_log()).context("the audit log does not exist")?;
     // The API server rotates a full log.
     ensure!(file.metadata()?.len() >= mark.0, "the audit log was rotated since the mark");
     file.seek(SeekFrom::Start(mark.0))?;

@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use kube::api::{DeleteParams, PostParams};
 use kube::{Api, Client, Resource};
 use quorate_cluster::kubectl::Kubectl;
-use quorate_cluster::places::Places;
+use quorate_cluster::paths::Paths;
 use quorate_cluster::settings::{Choice, Settings};
 use quorate_cluster::{images, kubeconfig, locks, s3, wait};
 use serde_json::json;
@@ -38,7 +38,7 @@ pub struct TestContext {
     /// The settings of the local cluster.
     pub settings: Settings,
     /// The paths of the local cluster.
-    pub places: Places,
+    pub paths: Paths,
     /// kubectl as the cluster's admin, in no particular namespace.
     pub admin: Kubectl,
     _lock: File,
@@ -80,13 +80,13 @@ fn panic_message(panic: &dyn Any) -> &str {
 impl TestContext {
     async fn start(name: &str, isolation: Isolation) -> Result<Self> {
         drop(rustls::crypto::ring::default_provider().install_default());
-        let places = Places::from_environment()?;
-        let lock = take_lock(&places, isolation).await?;
-        let settings = Settings::read(&Choice::default(), &places)?;
-        let client = kubeconfig::client(&places, "admin").await?;
-        let admin = Kubectl::admin(&settings.kubernetes, &places).await?;
+        let paths = Paths::from_environment()?;
+        let lock = take_lock(&paths, isolation).await?;
+        let settings = Settings::read(&Choice::default(), &paths)?;
+        let client = kubeconfig::client(&paths, "admin").await?;
+        let admin = Kubectl::admin(&settings.kubernetes, &paths).await?;
         let namespace = create_namespace(&client, name).await?;
-        Ok(Self { namespace, client, settings, places, admin, _lock: lock })
+        Ok(Self { namespace, client, settings, paths, admin, _lock: lock })
     }
 
     /// An API for objects of the test's namespace.
@@ -121,8 +121,8 @@ impl TestContext {
     /// # Errors
     /// If the image cannot be built or imported.
     pub async fn image(&self, name: &str) -> Result<()> {
-        let _lock = locks::alone(&self.places.lock(), || ())?;
-        images::catalog::image(name, &self.places).await?.import(&self.places).await.map(drop)
+        let _lock = locks::exclusive(&self.paths.lock(), || ())?;
+        images::catalog::image(name, &self.paths).await?.import(&self.paths).await.map(drop)
     }
 
     /// Starts the S3 server, if it does not run.
@@ -130,8 +130,8 @@ impl TestContext {
     /// # Errors
     /// If the server does not become ready.
     pub async fn s3(&self) -> Result<s3::S3> {
-        let _lock = locks::alone(&self.places.lock(), || ())?;
-        s3::ensure(&self.settings, &self.places).await
+        let _lock = locks::exclusive(&self.paths.lock(), || ())?;
+        s3::ensure(&self.settings, &self.paths).await
     }
 
     /// Deletes the namespace and waits until the deletion is complete, so that the next test has
@@ -161,8 +161,8 @@ impl TestContext {
 /// A file lock, shared by parallel tests: it holds across processes and is released when they exit.
 /// A serial test first takes the gate exclusively, so that later tests wait behind it: otherwise
 /// parallel tests could hold the lock for ever.
-async fn take_lock(places: &Places, isolation: Isolation) -> Result<File> {
-    let (gate, path) = (places.stories_gate(), places.stories_lock());
+async fn take_lock(paths: &Paths, isolation: Isolation) -> Result<File> {
+    let (gate, path) = (paths.e2e_gate(), paths.e2e_lock());
     tokio::task::spawn_blocking(move || {
         let (gate, file) = (locks::open(&gate)?, locks::open(&path)?);
         match isolation {

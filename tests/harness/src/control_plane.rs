@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use etcd_client::{Certificate, Client, ConnectOptions, GetOptions, Identity, TlsOptions};
-use quorate_cluster::{parts, pki};
+use quorate_cluster::{components, pki};
 
 use crate::context::TestContext;
 
@@ -33,11 +33,13 @@ impl TestContext {
         let read = |path: PathBuf| {
             std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))
         };
-        let own = pki::pair(&self.places, "etcd-client");
+        let own = pki::key_pair(&self.paths, "etcd-client");
         let tls = TlsOptions::new()
-            .ca_certificate(Certificate::from_pem(read(pki::pair(&self.places, "etcd-ca").cert)?))
+            .ca_certificate(Certificate::from_pem(read(
+                pki::key_pair(&self.paths, "etcd-ca").cert,
+            )?))
             .identity(Identity::from_pem(read(own.cert)?, read(own.key)?));
-        let endpoint = parts::etcd::endpoint(&self.settings.network);
+        let endpoint = components::etcd::endpoint(&self.settings.network);
         let options = ConnectOptions::new().with_tls(tls);
         let client =
             Client::connect([endpoint], Some(options)).await.context("the control plane's etcd")?;

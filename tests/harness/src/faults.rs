@@ -40,13 +40,13 @@ impl Drop for IsolatedPod {
 }
 
 impl TestContext {
-    /// Pauses a component of the cluster (SIGSTOP); the names are in `quorate_cluster::parts`.
+    /// Pauses a component of the cluster (SIGSTOP); the names are in `quorate_cluster::components`.
     ///
     /// # Errors
     /// If the component does not run.
     pub fn pause_component(&self, component: &str) -> Result<PausedProcesses> {
-        processes::must_run(&self.places, component)?;
-        pause(processes::of_part(&self.places, component))
+        processes::must_run(&self.paths, component)?;
+        pause(processes::of_component(&self.paths, component))
     }
 
     /// Pauses the processes of a pod's containers (SIGSTOP), but not the sandbox.

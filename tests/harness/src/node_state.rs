@@ -36,7 +36,7 @@ impl TestContext {
     /// If the pod has no volume.
     pub fn volume_path(&self, pod: &Pod) -> Result<PathBuf> {
         let uid = pod.uid().unwrap_or_default();
-        let folder = self.places.kubelet().join("pods").join(uid).join(VOLUMES);
+        let folder = self.paths.kubelet().join("pods").join(uid).join(VOLUMES);
         let mut entries = fs::read_dir(&folder)
             .with_context(|| format!("pod {} has no volume", pod.name_any()))?
             .flatten();

@@ -34,15 +34,15 @@ impl TestContext {
     pub async fn ensure_operator(&self) -> Result<()> {
         let _turn = INSTALLING.lock().await;
         let key = IMAGE_KEY.get_or_try_init(async || {
-            let _lock = locks::alone(&self.places.lock(), || ())?;
-            catalog::image(catalog::QUORATE, &self.places).await?.key()
+            let _lock = locks::exclusive(&self.paths.lock(), || ())?;
+            catalog::image(catalog::QUORATE, &self.paths).await?.key()
         });
         let key = key.await?;
         if self.operator_runs(key).await.is_ok() {
             return Ok(());
         }
-        let _lock = locks::alone(&self.places.lock(), || ())?;
-        install::put_in(&self.places, &self.admin).await?;
+        let _lock = locks::exclusive(&self.paths.lock(), || ())?;
+        install::install_operator(&self.paths, &self.admin).await?;
         self.operator_runs(key).await?;
         let respond = async || self.webhooks_respond().await;
         wait::until("the webhooks to respond", WEBHOOK_TIMEOUT, respond).await

@@ -3,13 +3,13 @@
 
 use jiff::Timestamp;
 
-use crate::api::condition::{Condition, ConditionStatus};
+use crate::api::condition::{Condition, ConditionStatus, ConditionType};
 use crate::api::etcd_cluster::v1::EtcdCluster;
 use crate::api::etcd_cluster::v1::status::EtcdClusterStatus;
 use crate::api::field::Field;
 use crate::etcd_cluster::status::messages;
 
-/// One condition as it should be now.
+/// The desired state of one condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConditionUpdate {
     name: &'static str,
@@ -43,15 +43,16 @@ impl ConditionUpdate {
     }
 }
 
-/// A condition with its transition time: that of before if the status is the same, or now.
+/// A condition with its transition time: the recorded one if the status is the same, or now.
 pub(crate) fn with_transition_time(
-    before: &[Condition],
+    previous: &[Condition],
     update: &ConditionUpdate,
     generation: Option<i64>,
     now: Timestamp,
 ) -> Condition {
-    let same = find(before, update.name).filter(|it| it.status.known() == Some(&update.status));
-    let since = same.and_then(|it| it.last_transition_time.known().cloned());
+    let same = find(previous, update.name)
+        .filter(|condition| condition.status.known() == Some(&update.status));
+    let since = same.and_then(|condition| condition.last_transition_time.known().cloned());
     Condition {
         kind: Field::Known(update.name.into()),
         status: Field::Known(update.status),
@@ -65,12 +66,13 @@ pub(crate) fn with_transition_time(
 /// The recorded conditions of a cluster.
 pub(super) fn recorded(cluster: &EtcdCluster) -> &[Condition] {
     let status = cluster.status.as_ref();
-    status.and_then(|it| it.conditions.known()).map(Vec::as_slice).unwrap_or_default()
+    status.and_then(|status| status.conditions.known()).map(Vec::as_slice).unwrap_or_default()
 }
 
 /// The condition of a type.
 pub(super) fn find<'a>(conditions: &'a [Condition], name: &str) -> Option<&'a Condition> {
-    conditions.iter().find(|it| it.kind.known().is_some_and(|kind| kind.as_str() == name))
+    let has_name = |kind: &ConditionType| kind.as_str() == name;
+    conditions.iter().find(|condition| condition.kind.known().is_some_and(has_name))
 }
 
 /// The recorded status with these conditions replaced.
@@ -82,11 +84,13 @@ pub(super) fn with_updates(
     let status = cluster.status.clone().unwrap_or_default();
     let previous = recorded(cluster);
     let generation = cluster.metadata.generation;
-    let names: Vec<&str> = updates.iter().map(|it| it.name).collect();
-    let is_kept =
-        |it: &&Condition| it.kind.known().is_some_and(|kind| !names.contains(&kind.as_str()));
+    let names: Vec<&str> = updates.iter().map(|update| update.name).collect();
+    let is_kept = |condition: &&Condition| {
+        condition.kind.known().is_some_and(|kind| !names.contains(&kind.as_str()))
+    };
     let kept = previous.iter().filter(is_kept).cloned();
-    let replaced = updates.iter().map(|it| with_transition_time(previous, it, generation, now));
+    let replaced = updates.iter();
+    let replaced = replaced.map(|update| with_transition_time(previous, update, generation, now));
     EtcdClusterStatus {
         observed_generation: generation.into(),
         conditions: Field::Known(replaced.chain(kept).collect()),

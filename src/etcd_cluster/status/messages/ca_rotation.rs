@@ -2,20 +2,18 @@
 //! Times are absolute and never a remaining duration, so that a status that waits is not rewritten.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
+use crate::etcd_cluster::reason::{CA_RETIRING, CA_ROTATION_STARTED, OLD_CA_REMOVED, VALID};
 use crate::etcd_cluster::tls::ca_rotation::RotationStatus;
 use crate::etcd_cluster::tls::ca_set::RotationPhase;
 use crate::etcd_cluster::tls::readiness::{TlsProbe, WaitingFor};
-
-/// The reason if all certificates are valid and no rotation is in progress.
-pub(crate) const VALID: &str = "Valid";
 
 /// The reason of the current phase.
 pub(crate) const fn rotation_reason(rotation: &RotationStatus) -> &'static str {
     match rotation.phase {
         RotationPhase::Idle => VALID,
-        RotationPhase::Distributing(_) => "CARotationStarted",
-        RotationPhase::Retiring(_) => "CARetiring",
-        RotationPhase::Verifying(_) => "OldCARemoved",
+        RotationPhase::Distributing(_) => CA_ROTATION_STARTED,
+        RotationPhase::Retiring(_) => CA_RETIRING,
+        RotationPhase::Verifying(_) => OLD_CA_REMOVED,
     }
 }
 

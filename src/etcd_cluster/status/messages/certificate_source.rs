@@ -2,14 +2,13 @@
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use super::ca_rotation::waiting_message;
+use crate::etcd_cluster::reason::{
+    CA_RETIRING, CA_ROTATION_REQUESTED, CA_ROTATION_STARTED, CERTIFICATE_ERROR,
+    CERTIFICATE_EXPIRING, INVALID_CERTIFICATE, OLD_CA_REMOVED, WAITING_FOR_CERTIFICATE,
+};
 use crate::etcd_cluster::tls::external_secret::CertificateProblem;
 use crate::etcd_cluster::tls::report::CertificateReport;
 use crate::etcd_cluster::tls::trust_change::{TrustChangeStatus, TrustPhase};
-
-/// The reason if no certificate can be issued.
-pub(crate) const CERTIFICATE_ERROR: &str = "CertificateError";
-/// The reason if an external issuer has not issued a certificate yet.
-pub(crate) const WAITING_FOR_CERTIFICATE: &str = "WaitingForCertificate";
 
 /// The reason of a problem of an external certificate.
 pub(crate) const fn problem_reason(problem: &CertificateProblem) -> &'static str {
@@ -19,8 +18,8 @@ pub(crate) const fn problem_reason(problem: &CertificateProblem) -> &'static str
         | CertificateProblem::TooManyCas(_)
         | CertificateProblem::ClientVerify { .. }
         | CertificateProblem::ServerVerify { .. }
-        | CertificateProblem::CertManagerMissing => "InvalidCertificate",
-        CertificateProblem::Expiring { .. } => "CertificateExpiring",
+        | CertificateProblem::CertManagerMissing => INVALID_CERTIFICATE,
+        CertificateProblem::Expiring { .. } => CERTIFICATE_EXPIRING,
         CertificateProblem::NotIssuedYet(_) => WAITING_FOR_CERTIFICATE,
     }
 }
@@ -46,10 +45,10 @@ pub(crate) fn needs_user(certificates: &CertificateReport) -> Option<(&'static s
 /// The reason while the trusted CAs of a side change.
 pub(crate) const fn change_reason(change: &TrustChangeStatus) -> &'static str {
     match change.phase {
-        TrustPhase::Requested => "CARotationRequested",
-        TrustPhase::Distributing => "CARotationStarted",
-        TrustPhase::Retiring => "CARetiring",
-        TrustPhase::Verifying => "OldCARemoved",
+        TrustPhase::Requested => CA_ROTATION_REQUESTED,
+        TrustPhase::Distributing => CA_ROTATION_STARTED,
+        TrustPhase::Retiring => CA_RETIRING,
+        TrustPhase::Verifying => OLD_CA_REMOVED,
     }
 }
 

@@ -30,13 +30,13 @@ pub(crate) fn progress(input: &StatusInput<'_>) -> Field<Progress> {
     })
 }
 
-/// How many members the run has defragmented, and how many there are.
+/// How many members the run has defragmented, and the number of members.
 fn completed(input: &StatusInput<'_>) -> Option<(usize, usize)> {
-    let told = recorded(input);
-    let round = told.run()?;
+    let recorded = recorded(input);
+    let run = recorded.run()?;
     let voters = input.state.etcd.known().map(|etcd| etcd.voters().count());
     let total = voters.unwrap_or_else(|| input.state.remaining().count());
-    let started: BTreeSet<&MemberName> = round.completed.iter().collect();
+    let started: BTreeSet<&MemberName> = run.completed.iter().collect();
     let is_running = unavailable(input).is_some();
     Some((started.len().saturating_sub(usize::from(is_running)), total))
 }
@@ -51,7 +51,7 @@ fn unavailable<'a>(input: &'a StatusInput<'_>) -> Option<&'a MemberName> {
         let entry = input.state.etcd.known().and_then(|etcd| etcd.entry(name));
         entry.is_some_and(ListedMember::is_healthy)
     };
-    input.state.defragmentation.in_progress.as_ref().filter(|it| !is_healthy(it))
+    input.state.defragmentation.in_progress.as_ref().filter(|name| !is_healthy(name))
 }
 
 /// How far a run is, and which member is unavailable.
@@ -62,7 +62,7 @@ pub(crate) fn defragmenting(input: &StatusInput<'_>) -> String {
     );
     match unavailable(input) {
         Some(name) if input.state.etcd.known().is_none() => format!(
-            "{done}; {name} is unavailable while it is defragmented, and there is no quorum until it finishes"
+            "{done}; {name} is unavailable while it is defragmented, and quorum is lost until the defragmentation finishes"
         ),
         Some(name) => format!("{done}; {name} is unavailable while it is defragmented"),
         None => format!("{done}; all members are healthy"),
@@ -72,10 +72,10 @@ pub(crate) fn defragmenting(input: &StatusInput<'_>) -> String {
 /// The database file with the largest size, with its member.
 fn largest_file(input: &StatusInput<'_>) -> Option<(MemberName, DbFile)> {
     let etcd = input.state.etcd.known()?;
-    let files = etcd
-        .voters()
-        .filter_map(|it| Some((it.name.clone(), input.inputs.db_file(&it.name, it.id.0)?)));
-    files.max_by_key(|(_, it)| it.size)
+    let file = |voter: &ListedMember| {
+        Some((voter.name.clone(), input.inputs.db_file(&voter.name, voter.id.0)?))
+    };
+    etcd.voters().filter_map(file).max_by_key(|(_, file)| file.size)
 }
 
 fn mebibytes(bytes: u64) -> String {
@@ -97,8 +97,8 @@ fn quota_exceeded(input: &StatusInput<'_>) -> String {
 
 /// How space is reclaimed.
 pub(crate) fn no_space(input: &StatusInput<'_>) -> String {
-    let compacted =
-        recorded(input).compacted_revision.map(|it| format!(" (compacted to revision {})", it.0));
+    let revision = recorded(input).compacted_revision;
+    let compacted = revision.map(|revision| format!(" (compacted to revision {})", revision.0));
     format!(
         "{}. Compacting and defragmenting{}; writes are rejected until 20% is free. {}",
         quota_exceeded(input),
@@ -109,10 +109,10 @@ pub(crate) fn no_space(input: &StatusInput<'_>) -> String {
 
 /// What the user can do if no space can be reclaimed.
 pub(crate) fn no_space_unresolved(input: &StatusInput<'_>) -> String {
-    let is_blocked = input.state.etcd.known().is_some_and(|it| it.blocking_alarm);
+    let is_blocked = input.state.etcd.known().is_some_and(|etcd| etcd.blocking_alarm);
     let first = is_blocked.then(|| {
-        let previous =
-            previous_release(input).map_or_else(|| "the old release".to_owned(), |it| it.to_string());
+        let previous = previous_release(input)
+            .map_or_else(|| "the previous release".to_owned(), |release| release.to_string());
         format!(". Set spec.version back to {previous} first: a version change in progress blocks pod recreation")
     });
     format!(
@@ -125,21 +125,21 @@ pub(crate) fn no_space_unresolved(input: &StatusInput<'_>) -> String {
 
 /// The release that members ran before the version change in progress.
 fn previous_release(input: &StatusInput<'_>) -> Option<Release> {
-    let UpgradePath { lowest_running: runs, downgrade_to: lowered, .. } = input.inputs.path;
-    let standings = input.inputs.probe.members.values().filter_map(|it| it.status.as_ref());
-    let highest = standings.filter_map(|it| Release::parse(&it.version)).max();
-    if lowered.is_some() { highest } else { runs }
+    let UpgradePath { lowest_running, downgrade_to, .. } = input.inputs.path;
+    let statuses = input.inputs.probe.members.values().filter_map(|probe| probe.status.as_ref());
+    let highest = statuses.filter_map(|status| Release::parse(&status.version)).max();
+    if downgrade_to.is_some() { highest } else { lowest_running }
 }
 
 /// The members by the hash of their data.
 fn data_hashes(etcd: &EtcdState) -> String {
     let mut by_hash: BTreeMap<Option<u64>, Vec<String>> = BTreeMap::new();
-    for it in &etcd.members {
-        by_hash.entry(it.data_hash).or_default().push(it.name.to_string());
+    for member in &etcd.members {
+        by_hash.entry(member.data_hash).or_default().push(member.name.to_string());
     }
     let groups = by_hash.into_iter().map(|(hash, names)| {
         let names = names.join(", ");
-        hash.map_or_else(|| format!("{names}: unknown"), |it| format!("{names}: {it:08x}"))
+        hash.map_or_else(|| format!("{names}: unknown"), |hash| format!("{names}: {hash:08x}"))
     });
     groups.collect::<Vec<_>>().join("; ")
 }

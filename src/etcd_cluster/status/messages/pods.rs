@@ -4,36 +4,41 @@
 use k8s_openapi::api::core::v1::Pod;
 
 use super::StatusInput;
+use crate::etcd_cluster::plan::Reason;
+use crate::etcd_cluster::reason::{
+    DATA_LOST, POD_GATED, POD_MISSING, POD_TERMINATED, POD_TERMINATING, UNREACHABLE,
+};
 use crate::etcd_cluster::state::pod::{etcd_container, pod_state};
 use crate::etcd_cluster::state::{self, MemberName};
 
-/// The most characters of a message of Kubernetes within a message.
+/// The longest message of Kubernetes within a message, in characters.
 const MAX_POD_MESSAGE: usize = 300;
-/// The most pods that a message explains.
+/// How many pods a message explains.
 const MAX_PODS: usize = 3;
 
 /// Why a member is unreachable: a reason and a message.
 pub(crate) fn unreachable(input: &StatusInput<'_>, name: &MemberName) -> (&'static str, String) {
     let Some(pod) = input.inputs.objects.pod(name) else {
-        return ("PodMissing", "Pod does not exist".to_owned());
+        return (POD_MISSING, "Pod does not exist".to_owned());
     };
     match pod_state(pod) {
-        state::PodState::Missing => ("PodMissing", "Pod does not exist".to_owned()),
+        state::PodState::Missing => (POD_MISSING, "Pod does not exist".to_owned()),
         state::PodState::Gated => {
-            ("PodGated", "Pod waits for its scheduling gate to be removed".to_owned())
+            (POD_GATED, "Pod waits for its scheduling gate to be removed".to_owned())
         }
         state::PodState::DataMissing => {
-            ("DataLost", "Data directory is empty, so the agent does not start etcd".to_owned())
+            (DATA_LOST, "Data directory is empty, so the agent does not start etcd".to_owned())
         }
-        state::PodState::Terminating => ("PodTerminating", "Pod is terminating".to_owned()),
-        state::PodState::Terminated => ("PodTerminated", "Pod has terminated".to_owned()),
-        state::PodState::Active if input.inputs.is_defragmenting(name) => {
-            ("Defragmenting", "Member is unavailable while it is defragmented".to_owned())
-        }
+        state::PodState::Terminating => (POD_TERMINATING, "Pod is terminating".to_owned()),
+        state::PodState::Terminated => (POD_TERMINATED, "Pod has terminated".to_owned()),
+        state::PodState::Active if input.inputs.is_defragmenting(name) => (
+            Reason::Defragmenting.name(),
+            "Member is being defragmented and unavailable".to_owned(),
+        ),
         state::PodState::Active => {
-            let error = input.inputs.probe.members.get(name).and_then(|it| it.error.clone());
+            let error = input.inputs.probe.members.get(name).and_then(|probe| probe.error.clone());
             let message = pod_problem(pod).or(error);
-            ("Unreachable", message.unwrap_or_else(|| "Waiting for etcd to respond".to_owned()))
+            (UNREACHABLE, message.unwrap_or_else(|| "Waiting for etcd to respond".to_owned()))
         }
     }
 }
@@ -66,16 +71,16 @@ pub(crate) fn pod_problem(pod: &Pod) -> Option<String> {
         .conditions
         .iter()
         .flatten()
-        .find(|it| it.type_ == "PodScheduled" && it.status == "False");
-    if let Some(it) = unscheduled {
-        return it.message.as_deref().or(it.reason.as_deref()).map(shorten);
+        .find(|condition| condition.type_ == "PodScheduled" && condition.status == "False");
+    if let Some(condition) = unscheduled {
+        return condition.message.as_deref().or(condition.reason.as_deref()).map(shorten);
     }
     let init = status.init_container_statuses.iter().flatten();
-    let waiting =
-        init.chain(etcd_container(pod)).find_map(|it| it.state.as_ref()?.waiting.as_ref());
-    let waiting = waiting.filter(|it| {
-        !matches!(it.reason.as_deref(), Some("PodInitializing" | "ContainerCreating"))
-    })?;
+    let mut containers = init.chain(etcd_container(pod));
+    let waiting = containers.find_map(|container| container.state.as_ref()?.waiting.as_ref())?;
+    if matches!(waiting.reason.as_deref(), Some("PodInitializing" | "ContainerCreating")) {
+        return None;
+    }
     let parts = [waiting.reason.clone(), waiting.message.clone()];
     Some(shorten(&parts.into_iter().flatten().collect::<Vec<_>>().join(": ")))
 }

@@ -16,22 +16,22 @@ pub(crate) fn message(input: &StatusInput<'_>) -> String {
 fn tls_transition(input: &StatusInput<'_>) -> String {
     let peers = input.state.desired.peer_scheme;
     let total = input.state.remaining().count();
-    let done = input.state.remaining().filter(|it| it.peer_scheme == peers).count();
+    let done = input.state.remaining().filter(|member| member.peer_scheme == peers).count();
     if done < total {
         return format!("Switching peer URLs to {}: {done}/{total} members done", peers.as_str());
     }
-    let doors = input.inputs.blueprint.transport;
-    let told = doors.map_or(Scheme::Https, |it| it.advertised);
-    let Some(until) = doors.and_then(|it| it.overlap_end) else {
+    let transport = input.inputs.blueprint.transport;
+    let advertised = transport.map_or(Scheme::Https, |transport| transport.advertised);
+    let Some(until) = transport.and_then(|transport| transport.overlap_end) else {
         return format!(
             "Switching clients to {}: members accept both schemes; waiting for the client Secret to be updated",
-            told.other().as_str(),
+            advertised.other().as_str(),
         );
     };
     format!(
         "Switching clients to {}: the client Secret is updated; members accept both schemes until {until}. Applications must read the Secret \
          again before then",
-        told.as_str(),
+        advertised.as_str(),
     )
 }
 
@@ -44,7 +44,7 @@ fn auth(input: &StatusInput<'_>) -> String {
     };
     match auth {
         AuthState::RootPasswordMissing => format!(
-            "Cannot enable etcd authentication: Secret {secret} does not exist or has no key `password`. Create it: kubectl -n {namespace} \
+            "Cannot enable etcd authentication: Secret {secret} does not exist or has no key `password`. Create the Secret: kubectl -n {namespace} \
              create secret generic {secret} --from-literal=password=..."
         ),
         AuthState::UsersMissing | AuthState::UsersReady | AuthState::InSync => {
@@ -55,7 +55,7 @@ fn auth(input: &StatusInput<'_>) -> String {
         }
         AuthState::OperatorNotRecognized => format!(
             "Cannot enable etcd authentication: the operator's client certificate does not have the common name `{}`. A running CA rotation \
-             fixes it automatically; an external issuer must keep the requested common name",
+             fixes this automatically; an external issuer must keep the requested common name",
             names::OPERATOR,
         ),
         AuthState::EnabledUnexpectedly => "Disabling etcd authentication".to_owned(),

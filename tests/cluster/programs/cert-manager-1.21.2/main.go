@@ -21,13 +21,13 @@ import (
 	"github.com/cert-manager/cert-manager/pkg/controller/certificates/revisionmanager"
 	"github.com/cert-manager/cert-manager/pkg/controller/certificates/trigger"
 	"github.com/cert-manager/cert-manager/pkg/controller/issuers"
-	// Issuers of this kind make themselves known.
+	// Issuers of this kind register themselves.
 	_ "github.com/cert-manager/cert-manager/pkg/issuer/ca"
 )
 
 func main() {
 	kubeconfig := flag.String("kubeconfig", "", "how to reach the API server")
-	namespace := flag.String("namespace", "", "the namespace to look after")
+	namespace := flag.String("namespace", "", "the namespace to watch")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
@@ -64,7 +64,7 @@ func main() {
 	}
 	base.SharedInformerFactory.Start(ctx.Done())
 	base.KubeSharedInformerFactory.Start(ctx.Done())
-	log.Print("looks after ", *namespace)
+	log.Print("watching namespace ", *namespace)
 	for range names {
 		if err := <-ended; err != nil && ctx.Err() == nil {
 			log.Fatal(err)

@@ -1,6 +1,6 @@
-//! An image as the tar archive that `docker save` would write: one layer, its configuration, a manifest.
+//! An image as a tar archive in the format of `docker save`: one layer, configuration, manifest.
 //!
-//! The same content gives the same bytes: no times, no owners, a fixed order.
+//! Reproducible: no times, no owners, a fixed order.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,9 +11,9 @@ use sha2::{Digest, Sha256};
 use tar::{Builder, EntryType, Header};
 
 use super::Image;
-use crate::programs::hex;
+use crate::binaries::hex;
 
-/// The archive of an image under its full name.
+/// The archive of an image with its full name.
 pub(super) fn docker_archive(image: &Image, full_name: &str) -> Result<Vec<u8>> {
     let layer = layer(image)?;
     let config = serde_json::to_vec(&json!({
@@ -42,33 +42,33 @@ pub(super) fn docker_archive(image: &Image, full_name: &str) -> Result<Vec<u8>> 
 
 fn layer(image: &Image) -> Result<Vec<u8>> {
     let mut layer = Builder::new(Vec::new());
-    let mut made = BTreeSet::new();
+    let mut created = BTreeSet::new();
     for (folder, mode) in &image.folders {
-        parents(&mut layer, folder, &mut made)?;
+        parents(&mut layer, folder, &mut created)?;
         append_folder(&mut layer, folder, *mode)?;
-        made.insert((*folder).to_owned());
+        created.insert((*folder).to_owned());
     }
     for (source, target) in &image.files {
-        parents(&mut layer, target, &mut made)?;
+        parents(&mut layer, target, &mut created)?;
         let content =
             std::fs::read(source).with_context(|| format!("cannot read {}", source.display()))?;
         append(&mut layer, target, 0o755, &content)?;
     }
     for (link, target) in &image.links {
-        parents(&mut layer, link, &mut made)?;
+        parents(&mut layer, link, &mut created)?;
         let mut header = header(EntryType::Symlink, 0o777, 0);
         layer.append_link(&mut header, inside(link), target)?;
     }
     layer.into_inner().context("cannot finish the layer")
 }
 
-/// The folders above a path, each once.
-fn parents(layer: &mut Builder<Vec<u8>>, path: &str, made: &mut BTreeSet<String>) -> Result<()> {
-    let mut above: Vec<&Path> = Path::new(path).ancestors().skip(1).collect();
-    above.reverse();
-    for folder in above {
+/// Adds the parent folders of a path, each once.
+fn parents(layer: &mut Builder<Vec<u8>>, path: &str, created: &mut BTreeSet<String>) -> Result<()> {
+    let mut parents: Vec<&Path> = Path::new(path).ancestors().skip(1).collect();
+    parents.reverse();
+    for folder in parents {
         let folder = folder.to_string_lossy().into_owned();
-        if folder != "/" && !folder.is_empty() && made.insert(folder.clone()) {
+        if folder != "/" && !folder.is_empty() && created.insert(folder.clone()) {
             append_folder(layer, &folder, 0o755)?;
         }
     }
@@ -108,7 +108,7 @@ fn sha256(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-/// Go's word for the machine, which images use.
+/// Go's name of the architecture, which images use.
 fn architecture() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",
@@ -136,14 +136,14 @@ mod tests {
     }
 
     #[test]
-    fn the_same_content_gives_the_same_bytes() {
+    fn archive_is_reproducible() {
         let folder = std::env::temp_dir().join(format!("archive-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let image = image(&folder);
         let first = docker_archive(&image, "docker.io/some/image:1").unwrap();
-        let again = docker_archive(&image, "docker.io/some/image:1").unwrap();
+        let second = docker_archive(&image, "docker.io/some/image:1").unwrap();
         std::fs::remove_dir_all(&folder).unwrap();
-        assert_eq!(first, again);
+        assert_eq!(first, second);
 
         let mut archive = tar::Archive::new(first.as_slice());
         let names: Vec<String> = archive

@@ -1,17 +1,17 @@
-//! Which images there are. The one place that knows their names.
+//! The images and their names.
 //!
-//! Where the world has an official image, ours carries its name and looks like it from the inside, so that
-//! a manifest works unchanged here and on a user's cluster.
+//! An image with an official counterpart has the same name and layout, so that a manifest works
+//! unchanged here and on a user's cluster.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
 use super::Image;
-use crate::places::Places;
+use crate::paths::Paths;
 use crate::progress::Step;
 use crate::settings::{COREDNS_VERSION, ETCD_VERSIONS, VERSITYGW_VERSION};
-use crate::{command, machine, programs};
+use crate::{binaries, command, host};
 
 /// The first process of every pod sandbox.
 pub const PAUSE: &str = "localhost/quorate/pause:1";
@@ -19,15 +19,15 @@ pub const PAUSE: &str = "localhost/quorate/pause:1";
 pub const COREDNS: &str = "coredns/coredns:1.15.0";
 /// The S3 server.
 pub const VERSITYGW: &str = "versity/versitygw:v1.8.0";
-/// A shell and small programs, for stories that look at things from inside a pod.
+/// A shell and small tools for e2e tests in pods.
 pub const BUSYBOX: &str = "busybox:1.35";
-/// What stories run inside pods to try things from there.
+/// The probe that e2e tests run in pods.
 pub const PROBE: &str = "localhost/quorate/probe:1";
 /// The operator of this checkout.
 pub const QUORATE: &str = concat!("quorate/quorate:v", env!("CARGO_PKG_VERSION"));
 
-/// Variables by which cargo tells a program about the package that it belongs to.
-const CARGO_TELLS: [&str; 5] =
+/// Prefixes of the variables that cargo sets for the package of a running program.
+const CARGO_PACKAGE_VARIABLES: [&str; 5] =
     ["CARGO_BIN_", "CARGO_CRATE_", "CARGO_MANIFEST_", "CARGO_PKG_", "CARGO_PRIMARY_"];
 
 /// The etcd image of a release, under the name the product uses by default.
@@ -44,40 +44,40 @@ pub fn names() -> Vec<String> {
     others.into_iter().chain(etcd).collect()
 }
 
-/// Builds what an image needs, and describes it.
+/// Builds the content of an image and returns its description.
 ///
 /// # Errors
-/// If there is no such image, or a part of it cannot be built.
-pub async fn image(name: &str, places: &Places) -> Result<Image> {
+/// If there is no such image, or its content cannot be built.
+pub async fn image(name: &str, paths: &Paths) -> Result<Image> {
     match name {
-        PAUSE => pause(places).await,
-        COREDNS => coredns(places).await,
-        VERSITYGW => versitygw(places).await,
-        BUSYBOX => busybox(places).await,
-        PROBE => probe(places).await,
-        QUORATE => quorate(places).await,
+        PAUSE => pause(paths).await,
+        COREDNS => coredns(paths).await,
+        VERSITYGW => versitygw(paths).await,
+        BUSYBOX => busybox(paths).await,
+        PROBE => probe(paths).await,
+        QUORATE => quorate(paths).await,
         other => {
             let version = ETCD_VERSIONS.iter().find(|version| etcd_name(version) == other);
             match version {
-                Some(version) => etcd(version, places).await,
+                Some(version) => etcd(version, paths).await,
                 None => bail!("there is no image {other:?}; there are {}", names().join(", ")),
             }
         }
     }
 }
 
-async fn pause(places: &Places) -> Result<Image> {
-    let program = static_program("quorate-cluster-pause", "pause", places).await?;
+async fn pause(paths: &Paths) -> Result<Image> {
+    let program = static_program("quorate-cluster-pause", "pause", paths).await?;
     Ok(single(PAUSE, program, "/pause", "65535:65535"))
 }
 
-async fn coredns(places: &Places) -> Result<Image> {
-    let built = programs::COREDNS.programs(COREDNS_VERSION, places).await?;
+async fn coredns(paths: &Paths) -> Result<Image> {
+    let built = binaries::COREDNS.binaries(COREDNS_VERSION, paths).await?;
     Ok(single(COREDNS, built.join("coredns"), "/coredns", "65532:65532"))
 }
 
-async fn versitygw(places: &Places) -> Result<Image> {
-    let built = programs::VERSITYGW.programs(VERSITYGW_VERSION, places).await?;
+async fn versitygw(paths: &Paths) -> Result<Image> {
+    let built = binaries::VERSITYGW.binaries(VERSITYGW_VERSION, paths).await?;
     let program = "/usr/local/bin/versitygw";
     Ok(Image {
         folders: vec![("/tmp", 0o1777)],
@@ -85,22 +85,22 @@ async fn versitygw(places: &Places) -> Result<Image> {
     })
 }
 
-async fn probe(places: &Places) -> Result<Image> {
-    let program = static_program("quorate-probe", "probe", places).await?;
+async fn probe(paths: &Paths) -> Result<Image> {
+    let program = static_program("quorate-probe", "probe", paths).await?;
     Ok(single(PROBE, program, "/probe", "65532:65532"))
 }
 
-async fn quorate(places: &Places) -> Result<Image> {
-    let program = static_program("quorate", "quorate", places).await?;
+async fn quorate(paths: &Paths) -> Result<Image> {
+    let program = static_program("quorate", "quorate", paths).await?;
     Ok(Image {
         arguments: vec!["run".into()],
         ..single(QUORATE, program, "/usr/local/bin/quorate", "65532:65532")
     })
 }
 
-/// As the official image: programs in /usr/local/bin, no entry point, no user.
-async fn etcd(version: &str, places: &Places) -> Result<Image> {
-    let built = programs::ETCD.programs(version, places).await?;
+/// Like the official image: binaries in /usr/local/bin, no entry point, no user.
+async fn etcd(version: &str, paths: &Paths) -> Result<Image> {
+    let built = binaries::ETCD.binaries(version, paths).await?;
     let files = ["etcd", "etcdctl", "etcdutl"]
         .map(|program| (built.join(program), format!("/usr/local/bin/{program}")));
     Ok(Image {
@@ -114,12 +114,12 @@ async fn etcd(version: &str, places: &Places) -> Result<Image> {
     })
 }
 
-/// Debian's static busybox, with a link for each program in it. Unpacked, not installed: the machine may have
-/// another busybox, which this one would replace.
-async fn busybox(places: &Places) -> Result<Image> {
-    let program = places.busybox().join("bin/busybox");
+/// Debian's static busybox, with a link for each applet. Unpacked, not installed: the package would
+/// replace another busybox of the machine.
+async fn busybox(paths: &Paths) -> Result<Image> {
+    let program = paths.busybox().join("bin/busybox");
     if !program.exists() {
-        machine::unpack("busybox-static", &places.busybox()).await?;
+        host::unpack("busybox-static", &paths.busybox()).await?;
     }
     let applets = command::output(command::command(&program).arg("--list")).await?;
     let links = applets.lines().filter(|applet| *applet != "busybox");
@@ -146,28 +146,28 @@ fn single(name: &str, program: PathBuf, target: &str, user: &'static str) -> Ima
     }
 }
 
-/// Builds a program of this checkout so that it runs in an empty image.
-async fn static_program(package: &str, program: &str, places: &Places) -> Result<PathBuf> {
-    let step = Step::begin(format!("building {program} as a static program"));
+/// Builds a static binary of this checkout, which runs in an empty image.
+async fn static_program(package: &str, program: &str, paths: &Paths) -> Result<PathBuf> {
+    let step = Step::begin(format!("building {program} as a static binary"));
     let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let mut cargo = command::command("cargo");
     cargo
         .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
         .args(["build", "--release", "--locked", "--package", package, "--bin", program])
         .args(["--target", &target])
-        .env("CARGO_TARGET_DIR", places.target())
+        .env("CARGO_TARGET_DIR", paths.target())
         .env("RUSTFLAGS", "-C target-feature=+crt-static")
-        // Would win over RUSTFLAGS, and the program would not be static.
+        // Takes precedence over RUSTFLAGS, and the binary would not be static.
         .env_remove("CARGO_ENCODED_RUSTFLAGS");
-    // What cargo tells a program that it runs, build scripts take for a reason to build again.
+    // Build scripts would be run again if these variables changed.
     for (name, _) in std::env::vars_os() {
-        if CARGO_TELLS.iter().any(|prefix| name.to_string_lossy().starts_with(prefix)) {
+        if CARGO_PACKAGE_VARIABLES.iter().any(|prefix| name.to_string_lossy().starts_with(prefix)) {
             cargo.env_remove(&name);
         }
     }
     command::output(&mut cargo).await.with_context(|| format!("cannot build {program}"))?;
     step.done("");
-    Ok(places.target().join(target).join("release").join(program))
+    Ok(paths.target().join(target).join("release").join(program))
 }
 
 #[cfg(test)]
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_names_carry_the_versions_that_are_built() {
+    fn image_tags_match_the_built_versions() {
         assert!(COREDNS.ends_with(&format!(":{COREDNS_VERSION}")), "{COREDNS}");
         assert!(VERSITYGW.ends_with(&format!(":v{VERSITYGW_VERSION}")), "{VERSITYGW}");
     }

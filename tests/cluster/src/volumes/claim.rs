@@ -1,4 +1,4 @@
-//! What a claim or a volume needs next: provisioning, growing, freeing.
+//! Provisions, grows and deletes the volume of a claim.
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
@@ -7,12 +7,12 @@ use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::json;
 
 use super::{CLASS, PROVISIONER, file, quantity};
-use crate::places::Places;
-use crate::progress::say;
+use crate::paths::Paths;
+use crate::progress::log;
 use crate::settings::NODE_NAME;
 
-/// XFS refuses to live on less.
-const SMALLEST: u64 = 300 << 20;
+/// The minimum size of an XFS file system.
+const MIN_VOLUME_BYTES: u64 = 300 << 20;
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
 
@@ -21,12 +21,12 @@ pub(super) fn name(object: &impl Resource) -> String {
     object.meta().name.clone().unwrap_or_default()
 }
 
-/// Made for our StorageClass.
+/// Whether the claim has our StorageClass.
 pub(super) fn is_ours(claim: &PersistentVolumeClaim) -> bool {
     claim.spec.as_ref().and_then(|spec| spec.storage_class_name.as_deref()) == Some(CLASS)
 }
 
-/// A volume of ours whose claim is gone, and whose policy is Delete.
+/// Whether the volume is ours, its claim is deleted, and its policy is Delete.
 pub(super) fn is_released(volume: &PersistentVolume) -> bool {
     let phase = volume.status.as_ref().and_then(|status| status.phase.as_deref());
     let policy =
@@ -35,50 +35,50 @@ pub(super) fn is_released(volume: &PersistentVolume) -> bool {
     ours && phase == Some("Released") && policy == Some("Delete")
 }
 
-/// The name of the volume that belongs to a claim: by uid, so that a claim made anew gets a new volume.
+/// The name of the volume of a claim: by UID, so that a recreated claim gets a new volume.
 pub(super) fn volume_name(claim: &PersistentVolumeClaim) -> String {
     format!("pvc-{}", claim.uid().unwrap_or_default())
 }
 
-/// Provisions or grows, if either is due.
-pub(super) async fn tend(
+/// Provisions or grows the volume of a claim, if needed.
+pub(super) async fn reconcile(
     client: &Client,
-    places: &Places,
+    paths: &Paths,
     claim: &PersistentVolumeClaim,
     volumes: &[PersistentVolume],
 ) -> Result<()> {
-    let wanted = wanted(claim)?;
+    let requested = requested_bytes(claim)?;
     let own = volume_name(claim);
     match volumes.iter().find(|volume| volume.name_any() == own) {
-        Some(volume) => grow(client, places, claim, volume, wanted).await,
-        // The scheduler has chosen the node: a pod waits for the volume.
+        Some(volume) => grow(client, paths, claim, volume, requested).await,
+        // The scheduler has selected the node: a pod waits for the volume.
         None if claim.annotations().contains_key(SELECTED_NODE) && !is_bound(claim) => {
-            provision(client, places, claim, wanted).await
+            provision(client, paths, claim, requested).await
         }
         None => Ok(()),
     }
 }
 
-fn wanted(claim: &PersistentVolumeClaim) -> Result<u64> {
+fn requested_bytes(claim: &PersistentVolumeClaim) -> Result<u64> {
     let requests = claim.spec.as_ref().and_then(|spec| spec.resources.as_ref()?.requests.as_ref());
     let storage = requests.and_then(|requests| requests.get("storage"));
-    let bytes = quantity::bytes(storage.context("it asks for no storage")?)?;
-    Ok(bytes.max(SMALLEST))
+    let bytes = quantity::bytes(storage.context("the claim requests no storage")?)?;
+    Ok(bytes.max(MIN_VOLUME_BYTES))
 }
 
 fn is_bound(claim: &PersistentVolumeClaim) -> bool {
     claim.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Bound")
 }
 
-/// File and device first, then the object: if we die between, the next pass finds them by name.
+/// File and device first, then the object: after a crash in between they are found by name.
 async fn provision(
     client: &Client,
-    places: &Places,
+    paths: &Paths,
     claim: &PersistentVolumeClaim,
     size: u64,
 ) -> Result<()> {
     let name = volume_name(claim);
-    let device = file::ensure(&places.volumes(), &name, size).await?;
+    let device = file::ensure(&paths.volumes(), &name, size).await?;
     let spec = claim.spec.as_ref();
     let volume: PersistentVolume = serde_json::from_value(json!({
         "apiVersion": "v1",
@@ -102,33 +102,33 @@ async fn provision(
     }))?;
     match Api::<PersistentVolume>::all(client.clone()).create(&PostParams::default(), &volume).await
     {
-        Ok(_) => say(&format!("claim {}: {size} bytes on {}", claim.name_any(), device.display())),
+        Ok(_) => log(&format!("claim {}: {size} bytes on {}", claim.name_any(), device.display())),
         Err(kube::Error::Api(status)) if status.is_already_exists() => {}
         Err(error) => return Err(error).context("cannot create the volume"),
     }
     Ok(())
 }
 
-/// What an external resizer does: enlarge the medium, say so on the volume, and leave the file system to
-/// the kubelet, which waits for the condition on the claim.
+/// Like an external resizer: grows the device, updates the capacity of the volume, and sets the
+/// condition on the claim with which the kubelet grows the file system.
 async fn grow(
     client: &Client,
-    places: &Places,
+    paths: &Paths,
     claim: &PersistentVolumeClaim,
     volume: &PersistentVolume,
-    wanted: u64,
+    requested: u64,
 ) -> Result<()> {
     let capacity = volume.spec.as_ref().and_then(|spec| spec.capacity.as_ref()?.get("storage"));
     let size = quantity::bytes(capacity.context("the volume has no capacity")?)?;
-    if wanted > size {
-        file::ensure(&places.volumes(), &volume.name_any(), wanted).await?;
-        let capacity = json!({ "spec": { "capacity": { "storage": wanted.to_string() } } });
+    if requested > size {
+        file::ensure(&paths.volumes(), &volume.name_any(), requested).await?;
+        let capacity = json!({ "spec": { "capacity": { "storage": requested.to_string() } } });
         Api::<PersistentVolume>::all(client.clone())
             .patch(&volume.name_any(), &PatchParams::default(), &Patch::Merge(capacity))
             .await
             .context("cannot write the new capacity")?;
     }
-    if wanted > size || file_system_is_behind(claim, size)? {
+    if requested > size || resize_not_signalled(claim, size)? {
         let namespace = claim.namespace().unwrap_or_default();
         let pending = json!({ "status": { "conditions": [{
             "type": "FileSystemResizePending",
@@ -138,14 +138,15 @@ async fn grow(
         Api::<PersistentVolumeClaim>::namespaced(client.clone(), &namespace)
             .patch_status(&claim.name_any(), &PatchParams::default(), &Patch::Merge(pending))
             .await
-            .context("cannot tell the kubelet")?;
-        say(&format!("claim {}: grown to {wanted} bytes", claim.name_any()));
+            .context("cannot set the condition for the kubelet")?;
+        log(&format!("claim {}: grown to {requested} bytes", claim.name_any()));
     }
     Ok(())
 }
 
-/// The claim still reports less than the volume has, and the kubelet was not told (we died before).
-fn file_system_is_behind(claim: &PersistentVolumeClaim, size: u64) -> Result<bool> {
+/// Whether the claim reports less than the volume has, and the condition for the kubelet is missing
+/// after a crash.
+fn resize_not_signalled(claim: &PersistentVolumeClaim, size: u64) -> Result<bool> {
     let Some(status) = claim.status.as_ref().filter(|_| is_bound(claim)) else {
         return Ok(false);
     };
@@ -153,22 +154,18 @@ fn file_system_is_behind(claim: &PersistentVolumeClaim, size: u64) -> Result<boo
     else {
         return Ok(false);
     };
-    let told = status
+    let is_signalled = status
         .conditions
         .iter()
         .flatten()
         .any(|condition| condition.type_ == "FileSystemResizePending");
-    Ok(!told && quantity::bytes(reported)? < size)
+    Ok(!is_signalled && quantity::bytes(reported)? < size)
 }
 
-/// Device and file first, then the object: if we die between, the next pass deletes the object.
-pub(super) async fn free(
-    client: &Client,
-    places: &Places,
-    volume: &PersistentVolume,
-) -> Result<()> {
-    file::remove(&places.volumes(), &volume.name_any()).await?;
-    let exactly_this = DeleteParams {
+/// Device and file first, then the object: after a crash in between the object is deleted later.
+pub(super) async fn free(client: &Client, paths: &Paths, volume: &PersistentVolume) -> Result<()> {
+    file::remove(&paths.volumes(), &volume.name_any()).await?;
+    let only_this_uid = DeleteParams {
         preconditions: Some(Preconditions {
             uid: volume.uid(),
             resource_version: volume.resource_version(),
@@ -176,7 +173,7 @@ pub(super) async fn free(
         ..DeleteParams::default()
     };
     let volumes = Api::<PersistentVolume>::all(client.clone());
-    volumes.delete(&volume.name_any(), &exactly_this).await.context("cannot delete the volume")?;
-    say(&format!("volume {} freed", volume.name_any()));
+    volumes.delete(&volume.name_any(), &only_this_uid).await.context("cannot delete the volume")?;
+    log(&format!("volume {} deleted", volume.name_any()));
     Ok(())
 }

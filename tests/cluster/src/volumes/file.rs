@@ -1,7 +1,8 @@
 //! The file and the loop device behind a volume.
 //!
-//! The file's name is the volume's name. We find a device by the file behind it, never by its number: numbers
-//! are used again, and by others. (Only the volume object names the number, for the kubelet.)
+//! The file's name is the volume's name. A device is found by its backing file, never by its
+//! number: numbers are reused, also by others. (Only the volume object has the number, for the
+//! kubelet.)
 
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use crate::{command, wait};
 
 const SUFFIX: &str = "img";
 
-/// The device of a volume of this size: file and device are made, enlarged or found as needed.
+/// The device of a volume of this size; file and device are created or enlarged if needed.
 pub(super) async fn ensure(folder: &Path, name: &str, size: u64) -> Result<PathBuf> {
     let file = path(folder, name);
     let sparse = OpenOptions::new().create(true).truncate(false).write(true).open(&file)?;
@@ -23,12 +24,12 @@ pub(super) async fn ensure(folder: &Path, name: &str, size: u64) -> Result<PathB
     let Some(device) = device_of(&file)? else {
         let mut attach = command::command("losetup");
         let device = command::output(attach.args(["--find", "--show"]).arg(&file)).await;
-        return Ok(PathBuf::from(device.context("no loop device to be had")?.trim()));
+        return Ok(PathBuf::from(device.context("no loop device is available")?.trim()));
     };
-    // Asked of the device, not remembered: we may have died after enlarging the file.
+    // Read from the device: an earlier run may have crashed after enlarging the file.
     if size_of(&device)? < size {
-        let mut tell = command::command("losetup");
-        command::output(tell.arg("--set-capacity").arg(&device)).await?;
+        let mut resize = command::command("losetup");
+        command::output(resize.arg("--set-capacity").arg(&device)).await?;
     }
     Ok(device)
 }
@@ -40,7 +41,7 @@ fn size_of(device: &Path) -> Result<u64> {
     Ok(sectors.trim().parse::<u64>()?.saturating_mul(512))
 }
 
-/// Detaches the device and removes the file, once nothing is mounted from it.
+/// Detaches the device and removes the file, unless it is mounted.
 pub(super) async fn remove(folder: &Path, name: &str) -> Result<()> {
     let file = path(folder, name);
     if let Some(device) = device_of(&file)? {
@@ -57,7 +58,7 @@ pub(super) async fn remove(folder: &Path, name: &str) -> Result<()> {
     }
 }
 
-/// Removes the files that `is_known` does not know, and their devices.
+/// Removes the files for which `is_known` is false, and their devices.
 pub(super) async fn remove_orphans(folder: &Path, is_known: impl Fn(&str) -> bool) -> Result<()> {
     for entry in std::fs::read_dir(folder)?.flatten() {
         let file = entry.path();
@@ -69,11 +70,11 @@ pub(super) async fn remove_orphans(folder: &Path, is_known: impl Fn(&str) -> boo
     Ok(())
 }
 
-/// Detaches every device whose file is below a folder, whoever attached it, and waits until they are free: a
-/// mount that was taken away lazily lets go of its device a moment later.
+/// Detaches every device whose file is below a folder, and waits until they are free: a lazy
+/// unmount releases its device asynchronously.
 ///
 /// # Errors
-/// If a device is held by somebody.
+/// If a device stays in use.
 pub(crate) async fn detach_all(below: &Path) -> Result<()> {
     wait::until("the loop devices to be free", Duration::from_secs(10), async || {
         let ours: Vec<_> =
@@ -82,7 +83,7 @@ pub(crate) async fn detach_all(below: &Path) -> Result<()> {
             detach(device).await?;
         }
         match ours.first() {
-            Some((device, _)) => bail!("{} was still there", device.display()),
+            Some((device, _)) => bail!("{} still exists", device.display()),
             None => Ok(()),
         }
     })
@@ -101,9 +102,9 @@ fn device_of(file: &Path) -> Result<Option<PathBuf>> {
     Ok(devices()?.into_iter().find(|(_, behind)| behind == file).map(|(device, _)| device))
 }
 
-/// The loop devices in use, with the files behind them.
+/// The loop devices in use, with their backing files.
 fn devices() -> Result<Vec<(PathBuf, PathBuf)>> {
-    let blocks = std::fs::read_dir("/sys/block").context("cannot look for loop devices")?;
+    let blocks = std::fs::read_dir("/sys/block").context("cannot list loop devices")?;
     let in_use = blocks.flatten().filter_map(|block| {
         let file = std::fs::read_to_string(block.path().join("loop/backing_file")).ok()?;
         let file = file.trim_end();

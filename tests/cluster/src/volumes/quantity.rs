@@ -1,4 +1,4 @@
-//! Sizes as Kubernetes writes them.
+//! Parses Kubernetes quantities.
 
 use anyhow::{Context, Result};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_read_as_kubernetes_writes_them() {
+    fn kubernetes_quantities_are_parsed() {
         let read = |text: &str| bytes(&Quantity(text.to_owned()));
         assert_eq!(read("320Mi").unwrap(), 320 << 20);
         assert_eq!(read("1.5Gi").unwrap(), 3 << 29);

@@ -1,16 +1,17 @@
-//! What a cluster could leave on a machine, taken down as plain lines, so that two moments can be compared.
+//! Everything that a cluster can leave on a machine, as lines, so that two footprints can be
+//! compared.
 //!
-//! It looks with other eyes than the tool: by the names of programs, not by the tool's own marks.
+//! Independent of the tool: processes are found by the names of programs, not by their environment.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use quorate_cluster::places::Places;
+use quorate_cluster::paths::Paths;
 use quorate_cluster::{cgroups, command, processes};
 
-/// The programs that run in a cluster. Others come and go on a machine that also builds things.
+/// The programs of a cluster. Others are ignored: the machine also runs builds.
 const PROGRAMS: [&str; 12] = [
     "etcd",
     "kube-apiserver",
@@ -25,7 +26,7 @@ const PROGRAMS: [&str; 12] = [
     "runc",
     "quorate-cluster",
 ];
-/// Folders outside of the cluster's own in which its programs are known to write.
+/// Folders to which programs of the cluster write.
 const FOLDERS: [&str; 6] = [
     "/var/lib/cni/results",
     "/var/log/containers",
@@ -34,8 +35,8 @@ const FOLDERS: [&str; 6] = [
     "/var/lib/kubelet",
     "/var/lib/quorate-cluster",
 ];
-/// Kernel settings that move by themselves.
-const RESTLESS: [&str; 8] = [
+/// Sysctls whose values change without a write.
+const VOLATILE_SYSCTLS: [&str; 8] = [
     "/random/",
     "ns_last_pid",
     "nf_conntrack_count",
@@ -46,7 +47,7 @@ const RESTLESS: [&str; 8] = [
     "/nr_",
 ];
 
-/// The lines of one moment, each with how often it is there.
+/// The lines with their counts.
 pub(crate) struct Footprint(BTreeMap<String, usize>);
 
 impl Footprint {
@@ -60,14 +61,14 @@ impl Footprint {
             lines.extend(file.ok().map(|file| format!("loop device {block} {}", file.trim())));
         }
         lines.extend(names("/sys/class/net").into_iter().map(|link| format!("link {link}")));
-        for (what, words) in [
+        for (what, command) in [
             ("namespace", vec!["ip", "netns", "list"]),
             ("address", vec!["ip", "-oneline", "-4", "address", "show"]),
             ("rule", vec!["nft", "list", "ruleset"]),
             ("route", vec!["ip", "-4", "route", "show", "table", "all"]),
             ("route", vec!["ip", "-6", "route", "show", "table", "all"]),
         ] {
-            let (program, args) = words.split_first().context("no program")?;
+            let (program, args) = command.split_first().context("no program")?;
             let listed = command::output(command::command(program).args(args)).await?;
             lines.extend(listed.lines().map(|line| format!("{what} {}", line.trim())));
         }
@@ -88,7 +89,7 @@ impl Footprint {
         Ok(Self(counted))
     }
 
-    /// What came (+) and what went (-) since.
+    /// The added (+) and removed (-) lines.
     pub(crate) fn difference(&self, later: &Self) -> Vec<String> {
         let count = |of: &Self, line: &str| of.0.get(line).copied().unwrap_or_default();
         let all: BTreeSet<&String> = self.0.keys().chain(later.0.keys()).collect();
@@ -102,7 +103,7 @@ impl Footprint {
     }
 }
 
-/// A kernel setting that gets its old value back in the end.
+/// A changed sysctl, restored on drop.
 pub(crate) struct Setting {
     file: &'static str,
     before: String,
@@ -122,11 +123,11 @@ impl Drop for Setting {
     }
 }
 
-/// What the cluster's processes hold together, in MiB; memory that they share counts once.
-pub(crate) fn memory(places: &Places) -> u64 {
+/// The memory of all processes of the cluster in MiB; shared memory counts once.
+pub(crate) fn memory(paths: &Paths) -> u64 {
     let inside = cgroups::own().into_iter().flat_map(|own| cgroups::pids(&own));
     let all: BTreeSet<i32> =
-        processes::of_cluster(places).iter().map(processes::Process::pid).chain(inside).collect();
+        processes::of_cluster(paths).iter().map(processes::Process::pid).chain(inside).collect();
     let share = |pid: &i32| {
         let page = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
         let line = page.lines().find_map(|line| line.strip_prefix("Pss:"));
@@ -136,7 +137,7 @@ pub(crate) fn memory(places: &Places) -> u64 {
     all.iter().map(share).sum::<u64>().div_ceil(1024)
 }
 
-/// Those that run; one that has ended and waits for its parent to notice does not.
+/// The running programs, without zombies.
 fn programs() -> Vec<String> {
     let pids = names("/proc").into_iter().filter_map(|name| name.parse::<i32>().ok());
     let running =
@@ -161,7 +162,7 @@ fn settings(folder: &Path, lines: &mut Vec<String>) {
         let shown = path.display().to_string();
         if path.is_dir() {
             settings(&path, lines);
-        } else if !RESTLESS.iter().any(|restless| shown.contains(restless))
+        } else if !VOLATILE_SYSCTLS.iter().any(|volatile| shown.contains(volatile))
             && let Ok(value) = std::fs::read_to_string(&path)
         {
             lines.push(format!("setting {shown} = {}", value.trim()));

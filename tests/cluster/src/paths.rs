@@ -1,25 +1,25 @@
-//! Where the local cluster keeps its things. The only file that knows paths.
+//! All paths of the local cluster.
 //!
-//! Two roots: the *cache* holds what is dear to make and good for any clone (programs, Go, the Rust
-//! target); the *state* holds the running cluster and vanishes with `down`. There is one cluster per
-//! machine (its bridge and its cgroup have fixed names), so the state is always at the same place.
+//! Two roots: the *cache* has what is expensive to build and useful for any clone (binaries, Go,
+//! the Rust target); the *state* has the running cluster and is removed by `down`. There is one
+//! cluster per machine (its bridge and its cgroup have fixed names), so the state has a fixed path.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-/// The two roots and everything below them.
+/// The two roots and all paths below them.
 #[derive(Clone, Debug)]
-pub struct Places {
+pub struct Paths {
     cache: PathBuf,
     target: PathBuf,
     state: PathBuf,
 }
 
-/// The locks are beside it, with other endings; they stay, empty, when the cluster goes.
+/// The lock files are beside this folder, with other extensions; `down` does not remove them.
 const STATE: &str = "/var/lib/quorate-cluster";
 
-impl Places {
+impl Paths {
     /// Reads `QUORATE_CACHE`, `XDG_CACHE_HOME` or `HOME`.
     ///
     /// # Errors
@@ -30,7 +30,7 @@ impl Places {
         let cache = set("QUORATE_CACHE")
             .or_else(|| set("XDG_CACHE_HOME").map(|folder| folder.join("quorate")))
             .or_else(|| set("HOME").map(|folder| folder.join(".cache/quorate")))
-            .context("cannot tell where the cache is: set HOME or QUORATE_CACHE")?;
+            .context("the cache folder is unknown: set HOME or QUORATE_CACHE")?;
         let target = set("CARGO_TARGET_DIR").unwrap_or_else(|| cache.join("target"));
         Ok(Self { cache, target, state: PathBuf::from(STATE) })
     }
@@ -41,43 +41,44 @@ impl Places {
         &self.state
     }
 
-    /// Held by whoever changes the cluster as a whole. Beside the state, whatever cache is used.
+    /// Lock for changes of the cluster. Beside the state, so that it is the same with any cache.
     #[must_use]
     pub fn lock(&self) -> PathBuf {
         self.state.with_extension("lock")
     }
 
-    /// Held (shared or alone) by the stories that run on the cluster, and by who takes it away.
+    /// Lock that running e2e tests hold, shared or exclusive, and `down` and `reset` exclusive.
     #[must_use]
-    pub fn stories_lock(&self) -> PathBuf {
-        self.state.with_extension("stories.lock")
+    pub fn e2e_lock(&self) -> PathBuf {
+        self.state.with_extension("e2e.lock")
     }
 
-    /// Held for a moment by a story that is about to begin, and by one that waits to be alone.
+    /// Lock that an e2e test holds while it waits for the e2e lock, so that an exclusive test is
+    /// not starved.
     #[must_use]
-    pub fn stories_gate(&self) -> PathBuf {
-        self.state.with_extension("stories.gate")
+    pub fn e2e_gate(&self) -> PathBuf {
+        self.state.with_extension("e2e.gate")
     }
 
     /// Debian's static busybox, unpacked.
     #[must_use]
     pub fn busybox(&self) -> PathBuf {
-        self.programs().join("busybox-static")
+        self.binaries().join("busybox-static")
     }
 
-    /// Programs built from Go modules, one folder per program and version.
+    /// Binaries built from Go modules, one folder per source and version.
     #[must_use]
-    pub fn programs(&self) -> PathBuf {
+    pub fn binaries(&self) -> PathBuf {
         self.cache.join("programs")
     }
 
-    /// Go itself, if the machine had none that is new enough.
+    /// The downloaded Go toolchain.
     #[must_use]
     pub fn go(&self) -> PathBuf {
         self.cache.join("go")
     }
 
-    /// Where cargo builds the programs that go into images.
+    /// The cargo target folder of the binaries in images.
     #[must_use]
     pub fn target(&self) -> PathBuf {
         self.target.clone()
@@ -89,25 +90,25 @@ impl Places {
         self.state.join("pki")
     }
 
-    /// Configuration files of the parts.
+    /// Configuration files of the components.
     #[must_use]
     pub fn config(&self, file: &str) -> PathBuf {
         self.state.join("config").join(file)
     }
 
-    /// What a part says while it runs.
+    /// The log of a component.
     #[must_use]
-    pub fn log(&self, part: &str) -> PathBuf {
-        self.state.join("logs").join(format!("{part}.log"))
+    pub fn log(&self, component: &str) -> PathBuf {
+        self.state.join("logs").join(format!("{component}.log"))
     }
 
-    /// Who did what to the API, one JSON object a line.
+    /// The audit log of the API server, one JSON object a line.
     #[must_use]
     pub fn audit_log(&self) -> PathBuf {
         self.state.join("logs/audit.jsonl")
     }
 
-    /// The kubeconfig of a user; `admin` is the one for people.
+    /// The kubeconfig of a user; `admin` is for interactive use.
     #[must_use]
     pub fn kubeconfig(&self, user: &str) -> PathBuf {
         self.state.join("kubeconfig").join(user)
@@ -119,19 +120,19 @@ impl Places {
         self.state.join("etcd")
     }
 
-    /// A folder of containerd's.
+    /// A folder of containerd.
     #[must_use]
     pub fn containerd(&self, folder: &str) -> PathBuf {
         self.state.join("containerd").join(folder)
     }
 
-    /// Where containerd listens.
+    /// The socket of containerd.
     #[must_use]
     pub fn containerd_socket(&self) -> PathBuf {
         self.containerd("containerd.sock")
     }
 
-    /// A folder of the CNI plugins'.
+    /// A folder of the CNI plugins.
     #[must_use]
     pub fn cni(&self, folder: &str) -> PathBuf {
         self.state.join("cni").join(folder)
@@ -149,25 +150,25 @@ impl Places {
         self.state.join("pod-logs")
     }
 
-    /// The files behind the loop devices.
+    /// The backing files of the loop devices.
     #[must_use]
     pub fn volumes(&self) -> PathBuf {
         self.state.join("volumes")
     }
 
-    /// Which images were imported, by content.
+    /// The keys of imported images.
     #[must_use]
     pub fn imported_images(&self) -> PathBuf {
         self.state.join("images")
     }
 
-    /// The kernel settings as they were before the first change.
+    /// The recorded sysctls.
     #[must_use]
     pub fn sysctls_before(&self) -> PathBuf {
         self.state.join("sysctls-before.json")
     }
 
-    /// What was chosen when the cluster was started.
+    /// The recorded settings of the cluster.
     #[must_use]
     pub fn settings(&self) -> PathBuf {
         self.state.join("settings.json")

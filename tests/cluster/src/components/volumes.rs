@@ -1,28 +1,28 @@
-//! The provisioner and resizer of volumes: this very program, with the subcommand `volumes`.
+//! The provisioner and resizer of volumes: this binary, with the subcommand `volumes`.
 
 use anyhow::{Context, Result};
 
 use super::Plan;
 use crate::processes::Daemon;
 
-/// The part's name.
+/// The component's name.
 pub const NAME: &str = "volumes";
 
-/// How it runs.
+/// The process to run.
 ///
 /// # Errors
-/// If this program cannot find itself.
+/// If the path of this binary is unknown.
 pub fn daemon(plan: &Plan<'_>) -> Result<Daemon> {
-    // A copy in the state: cargo may replace the original while the cluster runs.
-    let program = plan.places.config("quorate-cluster");
-    let own = std::env::current_exe().context("cannot find this program's own file")?;
-    let kubeconfig = plan.places.kubeconfig("volumes");
+    // A copy in the state folder: cargo may replace the original while the cluster runs.
+    let program = plan.paths.config("quorate-cluster");
+    let own = std::env::current_exe().context("cannot determine the path of this binary")?;
+    let kubeconfig = plan.paths.kubeconfig("volumes");
     let scratch = program.with_extension("new");
     std::fs::create_dir_all(program.parent().unwrap_or(&program))?;
     std::fs::copy(&own, &scratch)?;
     std::fs::rename(&scratch, &program)?;
     Ok(Daemon {
-        part: NAME,
+        component: NAME,
         program: program.clone(),
         args: vec!["volumes".into()],
         files: vec![program, kubeconfig],

@@ -7,27 +7,27 @@ use crate::pki;
 use crate::processes::Daemon;
 use crate::settings::Network;
 
-/// The part's name.
+/// The component's name.
 pub const NAME: &str = "etcd";
 
-/// Where clients reach it.
+/// The client URL.
 #[must_use]
 pub fn endpoint(network: &Network) -> String {
     format!("https://{}:2379", network.node)
 }
 
-/// How it runs.
+/// The process to run.
 ///
 /// # Errors
-/// Never; the signature is that of all parts.
+/// Never; all components have the same signature.
 pub fn daemon(plan: &Plan<'_>) -> Result<Daemon> {
     let network = &plan.settings.network;
-    let (ca, own) = (pki::pair(plan.places, "etcd-ca"), pki::pair(plan.places, "etcd"));
+    let (ca, own) = (pki::key_pair(plan.paths, "etcd-ca"), pki::key_pair(plan.paths, "etcd"));
     let client = endpoint(network);
     let peer = format!("https://{}:2380", network.node);
     let mut args = flags([
         ("name", &"control-plane"),
-        ("data-dir", &plan.places.etcd_data()),
+        ("data-dir", &plan.paths.etcd_data()),
         ("listen-client-urls", &client),
         ("advertise-client-urls", &client),
         ("listen-peer-urls", &peer),
@@ -44,8 +44,8 @@ pub fn daemon(plan: &Plan<'_>) -> Result<Daemon> {
     args.extend([
         "--client-cert-auth".into(),
         "--peer-client-cert-auth".into(),
-        // The state is thrown away with the machine, and the disk belongs to the etcds under test.
+        // The state is disposable, and the disk bandwidth is for the etcd clusters under test.
         "--unsafe-no-fsync".into(),
     ]);
-    Ok(Daemon { part: NAME, program: plan.etcd.join("etcd"), args, files: vec![own.cert] })
+    Ok(Daemon { component: NAME, program: plan.etcd.join("etcd"), args, files: vec![own.cert] })
 }

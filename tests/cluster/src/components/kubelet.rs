@@ -5,39 +5,40 @@ use serde_json::json;
 
 use super::{Plan, flags, folders};
 use crate::cgroups;
-use crate::pki::pair;
+use crate::pki::key_pair;
 use crate::processes::Daemon;
 use crate::settings::{CLUSTER_DOMAIN, NODE_NAME};
 
-/// The part's name.
+/// The component's name.
 pub const NAME: &str = "kubelet";
 
-/// How it runs.
+/// The process to run.
 ///
 /// # Errors
-/// If its configuration cannot be written.
+/// If the configuration cannot be written.
 pub fn daemon(plan: &Plan<'_>) -> Result<Daemon> {
-    let places = plan.places;
-    folders([&places.kubelet(), &places.pod_logs(), &places.kubelet().join("volume-plugins")])?;
+    let paths = plan.paths;
+    folders([&paths.kubelet(), &paths.pod_logs(), &paths.kubelet().join("volume-plugins")])?;
     cgroups::prepare().context("cannot make the cgroup of the pods")?;
     let config = plan.write_json("kubelet.json", &configuration(plan)?)?;
-    let kubeconfig = places.kubeconfig("kubelet");
+    let kubeconfig = paths.kubeconfig("kubelet");
     let args = flags([
         ("config", &config),
         ("kubeconfig", &kubeconfig),
-        ("root-dir", &places.kubelet()),
+        ("root-dir", &paths.kubelet()),
         ("hostname-override", &NODE_NAME),
         ("node-ip", &plan.settings.network.node),
     ]);
     let program = plan.kubernetes.join("kubelet");
-    Ok(Daemon { part: NAME, program, args, files: vec![config, kubeconfig] })
+    Ok(Daemon { component: NAME, program, args, files: vec![config, kubeconfig] })
 }
 
 fn configuration(plan: &Plan<'_>) -> Result<serde_json::Value> {
-    let places = plan.places;
+    let paths = plan.paths;
     let network = &plan.settings.network;
-    let serving = pair(places, "kubelet-server");
-    // Empty: pods that ask for the node's DNS get none, so no name is ever looked up outside.
+    let serving = key_pair(paths, "kubelet-server");
+    // Empty: pods with the node's DNS have no name server, so no name is resolved outside the
+    // cluster.
     let resolv_conf = plan.write("resolv.conf", "")?;
     Ok(json!({
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
@@ -49,23 +50,23 @@ fn configuration(plan: &Plan<'_>) -> Result<serde_json::Value> {
         "authentication": {
             "anonymous": { "enabled": false },
             "webhook": { "enabled": true },
-            "x509": { "clientCAFile": pair(places, "ca").cert },
+            "x509": { "clientCAFile": key_pair(paths, "ca").cert },
         },
         "authorization": { "mode": "Webhook" },
         "clusterDNS": [network.dns],
         "clusterDomain": CLUSTER_DOMAIN,
         "resolvConf": resolv_conf,
-        "containerRuntimeEndpoint": format!("unix://{}", places.containerd_socket().display()),
-        "podLogsDir": places.pod_logs(),
-        "volumePluginDir": places.kubelet().join("volume-plugins"),
-        // Machines of either cgroup version; no systemd is assumed.
+        "containerRuntimeEndpoint": format!("unix://{}", paths.containerd_socket().display()),
+        "podLogsDir": paths.pod_logs(),
+        "volumePluginDir": paths.kubelet().join("volume-plugins"),
+        // Both cgroup versions, with or without systemd.
         "failCgroupV1": false,
         "cgroupDriver": "cgroupfs",
         "cgroupRoot": format!("/{}", cgroups::NAME),
         "failSwapOn": false,
         // Without CAP_SYS_RESOURCE the score cannot be lowered.
         "oomScoreAdj": 0,
-        // The machine's disk is shared with builds: its fill level is none of the pods' business.
+        // The disk is shared with builds, so its usage must not evict pods.
         "localStorageCapacityIsolation": false,
         "evictionHard": {
             "memory.available": "0%", "nodefs.available": "0%", "nodefs.inodesFree": "0%",
@@ -76,7 +77,7 @@ fn configuration(plan: &Plan<'_>) -> Result<serde_json::Value> {
         "maxPods": 250,
         "registryPullQPS": 0,
         "serializeImagePulls": false,
-        // A volume that was enlarged is noticed with the next pass over its pod.
+        // An enlarged volume is detected with the next sync of its pod.
         "syncFrequency": "5s",
         "nodeStatusUpdateFrequency": "4s",
         "shutdownGracePeriod": "0s",

@@ -1,28 +1,28 @@
-//! kube-scheduler, as it comes.
+//! kube-scheduler with its default configuration.
 
 use anyhow::Result;
 
 use super::{Plan, flags};
 use crate::processes::Daemon;
 
-/// The part's name.
+/// The component's name.
 pub const NAME: &str = "kube-scheduler";
 
-/// How it runs.
+/// The process to run.
 ///
 /// # Errors
-/// Never; the signature is that of all parts.
+/// Never; all components have the same signature.
 pub fn daemon(plan: &Plan<'_>) -> Result<Daemon> {
-    let kubeconfig = plan.places.kubeconfig("scheduler");
+    let kubeconfig = plan.paths.kubeconfig("scheduler");
     let args = flags([
         ("kubeconfig", &kubeconfig),
         ("authentication-kubeconfig", &kubeconfig),
         ("authorization-kubeconfig", &kubeconfig),
         ("bind-address", &plan.settings.network.node),
-        // There is one of it: no lease to wait for after a restart.
+        // A single instance: no lease to wait for after a restart.
         ("leader-elect", &"false"),
         ("profiling", &"false"),
     ]);
     let program = plan.kubernetes.join("kube-scheduler");
-    Ok(Daemon { part: NAME, program, args, files: vec![kubeconfig] })
+    Ok(Daemon { component: NAME, program, args, files: vec![kubeconfig] })
 }

@@ -1,8 +1,8 @@
-//! The programs that are built from Go modules, and the cache they are kept in.
+//! The binaries that are built from Go modules, and their cache.
 //!
-//! A folder below `programs/` holds nothing but `go.mod` and `go.sum`; its `tool` directives name the
-//! packages. Only where a program is a module of its own that no proxy has there is a `main.go` that starts it.
-//! What was built once is found again by name, version and content of those files.
+//! A folder below `programs/` contains only `go.mod` and `go.sum`; the `tool` directives name the
+//! packages. A program whose module no proxy serves has a `main.go` that starts it. Built binaries
+//! are cached by name, version and content of those files.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -11,31 +11,31 @@ use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
-use crate::places::Places;
-use crate::progress::{Step, say};
+use crate::paths::Paths;
+use crate::progress::{Step, log};
 use crate::{command, go, locks};
 
-/// How the names of folders begin in which something is being built.
+/// Prefix of the names of folders with an unfinished build.
 const UNFINISHED: &str = ".building-";
 
-/// One folder below `programs/`: what is built together.
+/// One folder below `programs/`: the binaries that are built together.
 #[derive(Clone, Copy, Debug)]
 pub struct Source {
-    /// As people call it.
+    /// The display name.
     pub title: &'static str,
     /// The folder's name without the version.
     pub name: &'static str,
-    /// Package path and the file name that its program gets.
-    pub programs: &'static [(&'static str, &'static str)],
-    /// Packages that are told their version when the program is linked.
+    /// Package path and file name of each binary.
+    pub binaries: &'static [(&'static str, &'static str)],
+    /// Packages whose version variables are set by the linker.
     version_packages: &'static [&'static str],
 }
 
-/// Kubernetes: the control plane, the node's parts and kubectl.
+/// Kubernetes: the control plane, the node's components and kubectl.
 pub const KUBERNETES: Source = Source {
     title: "Kubernetes",
     name: "kubernetes",
-    programs: &[
+    binaries: &[
         ("k8s.io/kubernetes/cmd/kube-apiserver", "kube-apiserver"),
         ("k8s.io/kubernetes/cmd/kube-controller-manager", "kube-controller-manager"),
         ("k8s.io/kubernetes/cmd/kube-proxy", "kube-proxy"),
@@ -50,7 +50,7 @@ pub const KUBERNETES: Source = Source {
 pub const ETCD: Source = Source {
     title: "etcd",
     name: "etcd",
-    programs: &[
+    binaries: &[
         ("go.etcd.io/etcd/server/v3", "etcd"),
         ("go.etcd.io/etcd/etcdctl/v3", "etcdctl"),
         ("go.etcd.io/etcd/etcdutl/v3", "etcdutl"),
@@ -62,7 +62,7 @@ pub const ETCD: Source = Source {
 pub const COREDNS: Source = Source {
     title: "CoreDNS",
     name: "coredns",
-    programs: &[("github.com/coredns/coredns", "coredns")],
+    binaries: &[("github.com/coredns/coredns", "coredns")],
     version_packages: &[],
 };
 
@@ -70,7 +70,7 @@ pub const COREDNS: Source = Source {
 pub const VERSITYGW: Source = Source {
     title: "the S3 server versitygw",
     name: "versitygw",
-    programs: &[("github.com/versity/versitygw/cmd/versitygw", "versitygw")],
+    binaries: &[("github.com/versity/versitygw/cmd/versitygw", "versitygw")],
     version_packages: &[],
 };
 
@@ -78,32 +78,33 @@ pub const VERSITYGW: Source = Source {
 pub const CERT_MANAGER: Source = Source {
     title: "cert-manager",
     name: "cert-manager",
-    programs: &[("quorate-cluster/programs/cert-manager", "cert-manager")],
+    binaries: &[("quorate-cluster/programs/cert-manager", "cert-manager")],
     version_packages: &[],
 };
 
 impl Source {
-    /// The folder with this source's programs, built now unless the cache has them.
+    /// The folder with the binaries of this source, built now unless they are cached.
     ///
     /// # Errors
     /// If there is no such version, or Go cannot build it.
-    pub async fn programs(&self, version: &str, places: &Places) -> Result<PathBuf> {
+    pub async fn binaries(&self, version: &str, paths: &Paths) -> Result<PathBuf> {
         let recipe = recipe(self.name, version);
         let key = self.key(&recipe, version)?;
-        let ready = places.programs().join(format!("{}-{version}-{key}", self.name));
+        let ready = paths.binaries().join(format!("{}-{version}-{key}", self.name));
         if ready.exists() {
             return Ok(ready);
         }
-        let _lock = locks::alone(&places.programs().join(".lock"), || {
-            say(&format!("  waiting for another process that builds {}", self.title));
+        let _lock = locks::exclusive(&paths.binaries().join(".lock"), || {
+            log(&format!("  waiting for another process that builds {}", self.title));
         })?;
         if !ready.exists() {
             let step = Step::begin(format!("building {} {version} (once per machine)", self.title));
-            let go = go::find(places).await?;
-            // Moved into place as a whole: a folder of that name is always complete.
-            // Of this process alone: a killed predecessor's compiler may still be writing into its own.
-            let scratch = places.programs().join(format!("{UNFINISHED}{}", std::process::id()));
-            remove_unfinished(&places.programs());
+            let go = go::find(paths).await?;
+            // Renamed as a whole: a folder with the final name is always complete. The folder of
+            // this process only: the compiler of a killed run may still write to the folder of that
+            // run.
+            let scratch = paths.binaries().join(format!("{UNFINISHED}{}", std::process::id()));
+            remove_unfinished(&paths.binaries());
             tokio::fs::create_dir_all(&scratch).await.context("cannot write to the cache")?;
             self.build(version, &scratch, &go, &step)
                 .await
@@ -114,18 +115,18 @@ impl Source {
         Ok(ready)
     }
 
-    /// The folder with the sources of a module that the programs are made of.
+    /// The folder with the sources of a module that is built into the binaries.
     ///
     /// # Errors
     /// If there is no such module.
-    pub async fn module(&self, version: &str, module: &str, places: &Places) -> Result<PathBuf> {
-        let mut list = tool(&go::find(places).await?, &recipe(self.name, version));
+    pub async fn module(&self, version: &str, module: &str, paths: &Paths) -> Result<PathBuf> {
+        let mut list = tool(&go::find(paths).await?, &recipe(self.name, version));
         list.args(["list", "-m", "-f", "{{.Dir}}", module]);
         Ok(PathBuf::from(command::output(&mut list).await?.trim()))
     }
 
-    /// Strips the programs, and tells Kubernetes its version (without that it says v0.0.0), which it keeps in
-    /// two places: one for `--version`, one for the user agent.
+    /// Strips the binaries and sets the version of Kubernetes (v0.0.0 otherwise) in two packages:
+    /// one for `--version`, one for the user agent.
     fn link_flags(&self, version: &str) -> String {
         let mut flags = "-s -w".to_owned();
         let mut numbers = version.split('.');
@@ -160,9 +161,9 @@ impl Source {
 
     async fn build(&self, version: &str, into: &Path, go: &Path, step: &Step) -> Result<()> {
         let recipe = recipe(self.name, version);
-        let packages: Vec<&str> = self.programs.iter().map(|(package, _)| *package).collect();
+        let packages: Vec<&str> = self.binaries.iter().map(|(package, _)| *package).collect();
 
-        step.detail("fetching modules");
+        step.detail("downloading modules");
         let mut list = tool(go, &recipe);
         list.args(["list", "-deps"]).args(&packages);
         let total = command::output(&mut list).await?.lines().count();
@@ -171,24 +172,24 @@ impl Source {
         build.args(["build", "-v", "-trimpath", "-buildvcs=false", "-ldflags"]);
         build.arg(self.link_flags(version)).arg("-o").arg(into).args(&packages);
         let mut child = build.stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
-        let mut said = Vec::new();
+        let mut lines_read = Vec::new();
         if let Some(stderr) = child.stderr.take() {
             let mut lines = BufReader::new(stderr).lines();
             while let Some(line) = lines.next_line().await? {
-                said.push(line);
-                step.detail(format!("{} of {total} packages", said.len()));
+                lines_read.push(line);
+                step.detail(format!("{} of {total} packages", lines_read.len()));
             }
         }
         if !child.wait().await?.success() {
-            bail!("go build failed: {}", command::tail(&said.join("\n"), 20));
+            bail!("go build failed: {}", command::tail(&lines_read.join("\n"), 20));
         }
         self.rename(into).await
     }
 
     /// Go names a program after its package; `go.etcd.io/etcd/server/v3` becomes `server`.
     async fn rename(&self, folder: &Path) -> Result<()> {
-        for (package, program) in self.programs {
-            let built = package.split('/').rfind(|part| !part.starts_with('v') || part.len() > 2);
+        for (package, program) in self.binaries {
+            let built = package.split('/').rfind(|name| !name.starts_with('v') || name.len() > 2);
             let built = folder.join(built.unwrap_or(program));
             if built != folder.join(program) {
                 tokio::fs::rename(&built, folder.join(program)).await?;
@@ -200,7 +201,8 @@ impl Source {
 
 fn tool(go: &Path, recipe: &Path) -> tokio::process::Command {
     let mut command = command::command(go);
-    // Static programs for this machine, from what go.sum pins, with the toolchain at hand.
+    // Static binaries for this machine, from the modules pinned by go.sum, with the local
+    // toolchain.
     command.current_dir(recipe).env("CGO_ENABLED", "0").env("GOTOOLCHAIN", "local");
     command.env("GOFLAGS", "-mod=readonly").env("GOWORK", "off");
     for chosen_by_user in ["GOOS", "GOARCH", "GOEXPERIMENT"] {
@@ -221,7 +223,7 @@ fn recipe(name: &str, version: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("programs").join(format!("{name}-{version}"))
 }
 
-/// Bytes as people write hashes.
+/// Bytes in hexadecimal.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
     let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or_default();
@@ -234,7 +236,7 @@ mod tests {
     use crate::settings;
 
     #[test]
-    fn every_version_that_can_be_chosen_has_its_recipe_with_all_its_programs() {
+    fn every_selectable_version_has_a_module_with_all_binaries() {
         let chosen = (settings::KUBERNETES_VERSIONS.iter().map(|version| (KUBERNETES, *version)))
             .chain(settings::ETCD_VERSIONS.iter().map(|version| (ETCD, *version)))
             .chain([(ETCD, settings::CONTROL_PLANE_ETCD)])
@@ -245,12 +247,12 @@ mod tests {
             let recipe = recipe(source.name, version);
             source.key(&recipe, version).unwrap();
             let text = std::fs::read_to_string(recipe.join("go.mod")).unwrap();
-            for (package, _) in source.programs {
+            for (package, _) in source.binaries {
                 assert!(text.contains(package), "{} lacks tool {package}", recipe.display());
             }
             assert!(
                 text.contains(&format!(" v{version}")),
-                "{} is not of {version}",
+                "{} has another version than {version}",
                 recipe.display()
             );
         }

@@ -1,8 +1,8 @@
-//! Everything a cluster leaves on the machine, and its removal, in an order in which nothing is in use.
+//! Removes everything that a cluster leaves on the machine, in an order in which nothing is in use.
 //!
-//! `down` is this and nothing else; `up` does it for a predecessor that was killed. Each step looks for what
-//! is there, so all of them can be repeated, and a crash in the middle is mended by the next run. Where there
-//! is no trace of a cluster of ours, nothing on the machine is touched.
+//! `down` does only this; `up` does it after an interrupted run. Every step is idempotent, so the
+//! next run completes an interrupted removal. Without traces of a cluster nothing on the machine
+//! changes.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,55 +10,55 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use rustix::mount::UnmountFlags;
 
-use crate::parts::{containerd, kubelet};
-use crate::places::Places;
+use crate::components::{containerd, kubelet};
+use crate::paths::Paths;
 use crate::processes::{self, Process};
 use crate::settings::Settings;
 use crate::{cgroups, network, sysctls, volumes, wait};
 
-/// Removes all of it.
+/// Removes all resources of a cluster.
 ///
 /// # Errors
-/// If something cannot be removed; what comes after it is left for the next run.
-pub async fn remove(places: &Places) -> Result<()> {
-    if !is_anything(places) {
+/// If something cannot be removed; the rest remains for the next run.
+pub async fn remove(paths: &Paths) -> Result<()> {
+    if !any_exist(paths) {
         return Ok(());
     }
-    end_parts(places).await?;
+    end_components(paths).await?;
     end_containers().await?;
-    unmount_all(places.state())?;
-    volumes::file::detach_all(places.state()).await?;
-    network::remove(&Settings::network_on_record(places)).await?;
+    unmount_all(paths.state())?;
+    volumes::file::detach_all(paths.state()).await?;
+    network::remove(&Settings::recorded_network(paths)).await?;
     remove_cgroups().await?;
-    sysctls::restore(places)?;
-    remove_strays(places)?;
-    remove_state(places.state())
+    sysctls::restore(paths)?;
+    remove_outside_state(paths)?;
+    remove_state(paths.state())
 }
 
-/// True if anything of a cluster runs: then it can be mended instead of removed.
+/// Whether a component of a cluster runs: then `up` repairs it instead of removing it.
 #[must_use]
-pub fn is_alive(places: &Places) -> bool {
-    !processes::of_cluster(places).is_empty()
+pub fn is_alive(paths: &Paths) -> bool {
+    !processes::of_cluster(paths).is_empty()
 }
 
-/// True if there is a trace of a cluster, alive or not.
+/// Whether there are resources of a cluster, running or not.
 #[must_use]
-pub fn is_anything(places: &Places) -> bool {
-    places.state().exists()
+pub fn any_exist(paths: &Paths) -> bool {
+    paths.state().exists()
         || network::bridge_exists()
         || !cgroups::own().is_empty()
-        || is_alive(places)
+        || is_alive(paths)
 }
 
-/// Without asking: whatever they would write at their end is thrown away with them. The kubelet first, and
-/// all of them twice, so that nothing stays that was started meanwhile.
-async fn end_parts(places: &Places) -> Result<()> {
-    processes::kill(&processes::of_part(places, kubelet::NAME)).await?;
-    processes::kill(&processes::of_cluster(places)).await?;
-    processes::kill(&processes::of_cluster(places)).await
+/// By SIGKILL: their state is deleted anyway. The kubelet first, and all of them twice, so that no
+/// process remains that was started in between.
+async fn end_components(paths: &Paths) -> Result<()> {
+    processes::kill(&processes::of_component(paths, kubelet::NAME)).await?;
+    processes::kill(&processes::of_cluster(paths)).await?;
+    processes::kill(&processes::of_cluster(paths)).await
 }
 
-/// The processes inside containers carry no mark of ours, but they live in our cgroup.
+/// Processes in containers do not have our environment, but are in our cgroup.
 async fn end_containers() -> Result<()> {
     wait::until("the containers to end", Duration::from_secs(20), async || {
         let inside: Vec<Process> = cgroups::processes();
@@ -66,7 +66,7 @@ async fn end_containers() -> Result<()> {
             return Ok(());
         }
         processes::kill(&inside).await?;
-        bail!("{} processes were still inside", inside.len())
+        bail!("{} processes still run", inside.len())
     })
     .await
 }
@@ -81,25 +81,26 @@ async fn remove_cgroups() -> Result<()> {
     .await
 }
 
-/// The deepest first. Lazily: a mount that somebody still looks into goes when they leave.
+/// Deepest first. Lazy: a mount that is in use is removed when it is not any more.
 fn unmount_all(below: &Path) -> Result<()> {
-    for place in mounts_below(below)?.into_iter().rev() {
-        rustix::mount::unmount(&place, UnmountFlags::DETACH)
-            .with_context(|| format!("cannot unmount {}", place.display()))?;
+    for mount_point in mounts_below(below)?.into_iter().rev() {
+        rustix::mount::unmount(&mount_point, UnmountFlags::DETACH)
+            .with_context(|| format!("cannot unmount {}", mount_point.display()))?;
     }
     Ok(())
 }
 
-/// Not the folder itself: should it be a disk of the user's, it stays mounted.
+/// Without the folder itself: a disk that the user has mounted there stays mounted.
 fn mounts_below(folder: &Path) -> Result<Vec<PathBuf>> {
     let mounts = std::fs::read_to_string("/proc/self/mountinfo")?;
-    let places = mounts.lines().filter_map(|line| line.split(' ').nth(4));
-    let places = places.map(|place| PathBuf::from(place.replace("\\040", " ")));
-    Ok(places.filter(|place| place.starts_with(folder) && place != folder).collect())
+    let paths = mounts.lines().filter_map(|line| line.split(' ').nth(4));
+    let paths = paths.map(|path| PathBuf::from(path.replace("\\040", " ")));
+    Ok(paths.filter(|path| path.starts_with(folder) && path != folder).collect())
 }
 
-/// What the CNI library, the kubelet and containerd keep outside of our folders, whatever they are told.
-fn remove_strays(places: &Places) -> Result<()> {
+/// Files that the CNI library, the kubelet and containerd write outside of the state folder,
+/// whatever their configuration is.
+fn remove_outside_state(paths: &Paths) -> Result<()> {
     let results = Path::new("/var/lib/cni/results");
     for sandbox in names_in(results).filter_map(|name| sandbox_of(&name)) {
         remove_file(&results.join(format!("{}-{sandbox}-eth0", containerd::CNI_NETWORK)))?;
@@ -107,11 +108,11 @@ fn remove_strays(places: &Places) -> Result<()> {
     }
     let logs = Path::new("/var/log/containers");
     for link in names_in(logs).map(|name| logs.join(name)) {
-        if std::fs::read_link(&link).is_ok_and(|target| target.starts_with(places.state())) {
+        if std::fs::read_link(&link).is_ok_and(|target| target.starts_with(paths.state())) {
             remove_file(&link)?;
         }
     }
-    let shims = places.containerd("state").join("io.containerd.runtime.v2.task/k8s.io");
+    let shims = paths.containerd("state").join("io.containerd.runtime.v2.task/k8s.io");
     for shim in names_in(&shims) {
         let address = std::fs::read_to_string(shims.join(shim).join("address")).unwrap_or_default();
         if let Some(socket) = address.trim().strip_prefix("unix:///run/containerd/s/") {
@@ -121,7 +122,7 @@ fn remove_strays(places: &Places) -> Result<()> {
     Ok(())
 }
 
-/// The sandbox in the name of a result of our network: `quorate-<64 hex digits>-eth0`.
+/// The sandbox ID in the name of a CNI result of our network: `quorate-<64 hex digits>-eth0`.
 fn sandbox_of(result: &str) -> Option<String> {
     let rest = result.strip_prefix(containerd::CNI_NETWORK)?.strip_prefix('-')?;
     let sandbox = rest.strip_suffix("-eth0")?;
@@ -133,7 +134,7 @@ fn remove_state(state: &Path) -> Result<()> {
     if !state.exists() {
         return Ok(());
     }
-    // Removing files across a mount would erase a volume that is still in use.
+    // Removing files below a mount would erase a volume that is still in use.
     if let Some(mount) = mounts_below(state)?.first() {
         bail!("{} is still mounted", mount.display());
     }
@@ -159,7 +160,7 @@ mod tests {
     use super::sandbox_of;
 
     #[test]
-    fn results_of_other_networks_are_not_ours() {
+    fn cni_results_of_other_networks_are_ignored() {
         let id = "0123456789abcdef".repeat(4);
         assert_eq!(sandbox_of(&format!("quorate-{id}-eth0")), Some(id.clone()));
         for other in [

@@ -1,4 +1,5 @@
-//! kube-apiserver: Node and RBAC authorization, Pod Security admission, and an audit log of every write.
+//! kube-apiserver: Node and RBAC authorization, Pod Security admission, and an audit log of every
+//! write.
 
 use std::ffi::OsString;
 
@@ -7,17 +8,17 @@ use serde_json::{Value, json};
 
 use super::{Plan, etcd, flags};
 use crate::install;
-use crate::pki::pair;
+use crate::pki::key_pair;
 use crate::processes::Daemon;
 use crate::settings::CLUSTER_DOMAIN;
 
-/// The part's name.
+/// The component's name.
 pub const NAME: &str = "kube-apiserver";
 
-/// How it runs.
+/// The process to run.
 ///
 /// # Errors
-/// If its configuration cannot be written.
+/// If the configuration cannot be written.
 pub fn daemon(plan: &Plan<'_>) -> Result<Daemon> {
     let audit = plan.write_json("audit-policy.json", &audit_policy())?;
     let admission = plan.write_json("admission.json", &admission())?;
@@ -28,10 +29,10 @@ pub fn daemon(plan: &Plan<'_>) -> Result<Daemon> {
         ("admission-control-config-file", &admission),
         ("allow-privileged", &"true"),
         ("audit-policy-file", &audit),
-        ("audit-log-path", &plan.places.audit_log()),
+        ("audit-log-path", &plan.paths.audit_log()),
         ("audit-log-maxsize", &"512"),
         ("audit-log-maxbackup", &"2"),
-        // Stories read the log right after what they did.
+        // E2E tests read the log right after their requests.
         ("audit-log-mode", &"blocking"),
         ("profiling", &"false"),
     ]);
@@ -40,13 +41,13 @@ pub fn daemon(plan: &Plan<'_>) -> Result<Daemon> {
     args.extend(service_accounts(plan));
     args.extend(kubelets(plan));
     args.extend(aggregated_apis(plan));
-    let files = vec![audit, admission, pair(plan.places, "apiserver").cert];
-    Ok(Daemon { part: NAME, program: plan.kubernetes.join("kube-apiserver"), args, files })
+    let files = vec![audit, admission, key_pair(plan.paths, "apiserver").cert];
+    Ok(Daemon { component: NAME, program: plan.kubernetes.join("kube-apiserver"), args, files })
 }
 
 fn serving(plan: &Plan<'_>) -> Vec<OsString> {
     let network = &plan.settings.network;
-    let own = pair(plan.places, "apiserver");
+    let own = key_pair(plan.paths, "apiserver");
     flags([
         ("bind-address", &network.node),
         ("advertise-address", &network.node),
@@ -54,22 +55,22 @@ fn serving(plan: &Plan<'_>) -> Vec<OsString> {
         ("service-cluster-ip-range", &network.services),
         ("tls-cert-file", &own.cert),
         ("tls-private-key-file", &own.key),
-        ("client-ca-file", &pair(plan.places, "ca").cert),
+        ("client-ca-file", &key_pair(plan.paths, "ca").cert),
     ])
 }
 
 fn storage(plan: &Plan<'_>) -> Vec<OsString> {
-    let client = pair(plan.places, "etcd-client");
+    let client = key_pair(plan.paths, "etcd-client");
     flags([
         ("etcd-servers", &etcd::endpoint(&plan.settings.network)),
-        ("etcd-cafile", &pair(plan.places, "etcd-ca").cert),
+        ("etcd-cafile", &key_pair(plan.paths, "etcd-ca").cert),
         ("etcd-certfile", &client.cert),
         ("etcd-keyfile", &client.key),
     ])
 }
 
 fn service_accounts(plan: &Plan<'_>) -> Vec<OsString> {
-    let pki = plan.places.pki();
+    let pki = plan.paths.pki();
     flags([
         ("service-account-issuer", &format!("https://kubernetes.default.svc.{CLUSTER_DOMAIN}")),
         ("service-account-key-file", &pki.join("service-accounts.pub")),
@@ -77,22 +78,22 @@ fn service_accounts(plan: &Plan<'_>) -> Vec<OsString> {
     ])
 }
 
-/// How it reaches the kubelet, for logs, exec and port-forward.
+/// The connection to the kubelet, for logs, exec and port-forward.
 fn kubelets(plan: &Plan<'_>) -> Vec<OsString> {
-    let client = pair(plan.places, "apiserver-kubelet-client");
+    let client = key_pair(plan.paths, "apiserver-kubelet-client");
     flags([
-        ("kubelet-certificate-authority", &pair(plan.places, "ca").cert),
+        ("kubelet-certificate-authority", &key_pair(plan.paths, "ca").cert),
         ("kubelet-client-certificate", &client.cert),
         ("kubelet-client-key", &client.key),
-        // By name it would ask DNS for a node that only this cluster knows.
+        // Not by name: DNS does not know the node.
         ("kubelet-preferred-address-types", &"InternalIP"),
     ])
 }
 
 fn aggregated_apis(plan: &Plan<'_>) -> Vec<OsString> {
-    let client = pair(plan.places, "front-proxy-client");
+    let client = key_pair(plan.paths, "front-proxy-client");
     flags([
-        ("requestheader-client-ca-file", &pair(plan.places, "front-proxy-ca").cert),
+        ("requestheader-client-ca-file", &key_pair(plan.paths, "front-proxy-ca").cert),
         ("requestheader-allowed-names", &"front-proxy-client"),
         ("requestheader-username-headers", &"X-Remote-User"),
         ("requestheader-group-headers", &"X-Remote-Group"),
@@ -102,8 +103,8 @@ fn aggregated_apis(plan: &Plan<'_>) -> Vec<OsString> {
     ])
 }
 
-/// Every write with who, what and when; bodies of Secrets and tokens never. Reads only of the operator, whose
-/// rights are compared with what it does.
+/// Logs every write, without the bodies of Secrets and tokens, and the reads of the operator, to
+/// compare its permissions with its requests.
 fn audit_policy() -> Value {
     let writes = ["create", "update", "patch", "delete", "deletecollection"];
     let operator = format!("system:serviceaccount:{}:quorate", install::NAMESPACE);
@@ -116,7 +117,7 @@ fn audit_policy() -> Value {
                 { "group": "", "resources": ["secrets", "configmaps", "serviceaccounts/token"] },
                 { "group": "authentication.k8s.io", "resources": ["tokenreviews"] },
             ]},
-            // The heartbeat of the cluster itself: who and when is enough.
+            // The heartbeat of the cluster itself: metadata is enough.
             { "level": "Metadata", "verbs": writes, "resources": [
                 { "group": "coordination.k8s.io", "resources": ["leases"] },
                 { "group": "", "resources": ["events", "nodes/status"] },
@@ -129,7 +130,7 @@ fn audit_policy() -> Value {
     })
 }
 
-/// Pod Security: `baseline` where a namespace says nothing, whatever the namespace asks for otherwise.
+/// Pod Security: `baseline` unless the namespace has labels.
 fn admission() -> Value {
     json!({
         "apiVersion": "apiserver.config.k8s.io/v1",

@@ -1,4 +1,4 @@
-//! containerd, apart from any other on the machine: own folders, own socket, own runc state.
+//! containerd, isolated from others on the machine: own folders, own socket, own runc state.
 
 use std::path::{Path, PathBuf};
 
@@ -7,36 +7,36 @@ use serde_json::json;
 
 use super::{Plan, folders};
 use crate::files;
+use crate::host;
 use crate::images::catalog;
-use crate::machine;
 use crate::processes::Daemon;
 
-/// The part's name.
+/// The component's name.
 pub const NAME: &str = "containerd";
-/// The name of the pods' network, which also names what the CNI plugins leave in their folders.
+/// The name of the pod network; also part of the names of files that CNI plugins write.
 pub const CNI_NETWORK: &str = "quorate";
 
-/// How it runs.
+/// The process to run.
 ///
 /// # Errors
-/// If its configuration cannot be written.
+/// If the configuration cannot be written.
 pub fn daemon(plan: &Plan<'_>) -> Result<Daemon> {
-    let places = plan.places;
-    folders([&places.containerd("root"), &places.containerd("state"), &places.cni("conf")])?;
+    let paths = plan.paths;
+    folders([&paths.containerd("root"), &paths.containerd("state"), &paths.cni("conf")])?;
     let network = serde_json::to_string_pretty(&network(plan))?;
-    files::write(&places.cni("conf").join("10-quorate.conflist"), network)?;
+    files::write(&paths.cni("conf").join("10-quorate.conflist"), network)?;
     let config = plan.write("containerd.toml", configuration(plan, &installed("runc")?))?;
     let args = vec!["--config".into(), config.clone().into()];
-    Ok(Daemon { part: NAME, program: installed("containerd")?, args, files: vec![config] })
+    Ok(Daemon { component: NAME, program: installed("containerd")?, args, files: vec![config] })
 }
 
 fn installed(program: &str) -> Result<PathBuf> {
-    machine::program(program).with_context(|| format!("{program} is not installed"))
+    host::program(program).with_context(|| format!("{program} is not installed"))
 }
 
 fn configuration(plan: &Plan<'_>, runc: &Path) -> String {
-    let places = plan.places;
-    let path = |folder| places.containerd(folder).display().to_string();
+    let paths = plan.paths;
+    let path = |folder| paths.containerd(folder).display().to_string();
     format!(
         r#"version = 2
 root = "{root}"
@@ -76,18 +76,19 @@ disabled_plugins = [
 "#,
         root = path("root"),
         state = path("state"),
-        socket = places.containerd_socket().display(),
+        socket = paths.containerd_socket().display(),
         opt = path("opt"),
         pause = catalog::PAUSE,
-        cni = places.cni("conf").display(),
-        plugins = machine::CNI_PLUGINS,
+        cni = paths.cni("conf").display(),
+        plugins = host::CNI_PLUGINS,
         program = runc.display(),
         containers = path("runc"),
     )
 }
 
-/// Point-to-point links without masquerading: pod to pod, pod to Service, hairpin and host to Service all
-/// work, and a Service without endpoints refuses at once, as on any cluster.
+/// Point-to-point links without masquerading: pod to pod, pod to Service, hairpin and host to
+/// Service all work, and a Service without endpoints rejects connections immediately, as on any
+/// cluster.
 fn network(plan: &Plan<'_>) -> serde_json::Value {
     json!({
         "cniVersion": "0.4.0",
@@ -97,7 +98,7 @@ fn network(plan: &Plan<'_>) -> serde_json::Value {
             "ipMasq": false,
             "ipam": {
                 "type": "host-local",
-                "dataDir": plan.places.cni("addresses"),
+                "dataDir": plan.paths.cni("addresses"),
                 "ranges": [[{ "subnet": plan.settings.network.pods }]],
                 "routes": [{ "dst": "0.0.0.0/0" }],
             },

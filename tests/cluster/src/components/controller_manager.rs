@@ -3,21 +3,21 @@
 use anyhow::Result;
 
 use super::{Plan, flags};
-use crate::pki::pair;
+use crate::pki::key_pair;
 use crate::processes::Daemon;
 
-/// The part's name.
+/// The component's name.
 pub const NAME: &str = "kube-controller-manager";
 
-/// How it runs.
+/// The process to run.
 ///
 /// # Errors
-/// Never; the signature is that of all parts.
+/// Never; all components have the same signature.
 pub fn daemon(plan: &Plan<'_>) -> Result<Daemon> {
-    let places = plan.places;
+    let paths = plan.paths;
     let network = &plan.settings.network;
-    let kubeconfig = places.kubeconfig("controller-manager");
-    let ca = pair(places, "ca");
+    let kubeconfig = paths.kubeconfig("controller-manager");
+    let ca = key_pair(paths, "ca");
     let args = flags([
         ("kubeconfig", &kubeconfig),
         ("authentication-kubeconfig", &kubeconfig),
@@ -28,15 +28,15 @@ pub fn daemon(plan: &Plan<'_>) -> Result<Daemon> {
         ("cluster-signing-cert-file", &ca.cert),
         ("cluster-signing-key-file", &ca.key),
         ("root-ca-file", &ca.cert),
-        ("service-account-private-key-file", &places.pki().join("service-accounts.key")),
+        ("service-account-private-key-file", &paths.pki().join("service-accounts.key")),
         ("use-service-account-credentials", &"true"),
         ("controllers", &"*,bootstrapsigner,tokencleaner"),
-        // There is one of it: no lease to wait for after a restart.
+        // A single instance: no lease to wait for after a restart.
         ("leader-elect", &"false"),
-        // A lost node should be noticed within a story's patience.
+        // A lost node is detected within the timeouts of the e2e tests.
         ("node-monitor-grace-period", &"20s"),
         ("profiling", &"false"),
     ]);
     let program = plan.kubernetes.join("kube-controller-manager");
-    Ok(Daemon { part: NAME, program, args, files: vec![kubeconfig] })
+    Ok(Daemon { component: NAME, program, args, files: vec![kubeconfig] })
 }

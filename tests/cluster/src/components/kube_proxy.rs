@@ -7,15 +7,15 @@ use super::{Plan, flags};
 use crate::processes::Daemon;
 use crate::settings::NODE_NAME;
 
-/// The part's name.
+/// The component's name.
 pub const NAME: &str = "kube-proxy";
 
-/// How it runs.
+/// The process to run.
 ///
 /// # Errors
-/// If its configuration cannot be written.
+/// If the configuration cannot be written.
 pub fn daemon(plan: &Plan<'_>) -> Result<Daemon> {
-    let kubeconfig = plan.places.kubeconfig("kube-proxy");
+    let kubeconfig = plan.paths.kubeconfig("kube-proxy");
     let network = &plan.settings.network;
     let config = plan.write_json(
         "kube-proxy.json",
@@ -30,7 +30,7 @@ pub fn daemon(plan: &Plan<'_>) -> Result<Daemon> {
             "healthzBindAddress": format!("{}:10256", network.node),
             "metricsBindAddress": format!("{}:10249", network.node),
             "nodePortAddresses": ["primary"],
-            // Zero leaves the kernel's own settings alone.
+            // Zero keeps the settings of the kernel.
             "conntrack": {
                 "maxPerCore": 0, "min": 0,
                 "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s",
@@ -40,5 +40,5 @@ pub fn daemon(plan: &Plan<'_>) -> Result<Daemon> {
     )?;
     let args = flags([("config", &config)]);
     let program = plan.kubernetes.join("kube-proxy");
-    Ok(Daemon { part: NAME, program, args, files: vec![config, kubeconfig] })
+    Ok(Daemon { component: NAME, program, args, files: vec![config, kubeconfig] })
 }

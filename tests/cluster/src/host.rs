@@ -1,19 +1,20 @@
-//! Is this a machine the cluster can live on? Says what is missing and installs it.
+//! Checks the requirements of the machine and installs missing packages.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
 use crate::command;
-use crate::progress::{Step, say};
+use crate::progress::{Step, log};
 
-/// Where programs of the distribution are. Not the caller's PATH: that of plain `su` lacks half of them.
+/// The folders of the distribution's programs. Not the caller's PATH: that of plain `su` lacks
+/// half.
 pub const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// The folder of the CNI plugins.
 pub const CNI_PLUGINS: &str = "/usr/lib/cni";
 
-/// What the cluster needs from the distribution: the program, and the package that has it.
-const NEEDED: [(&str, &str); 10] = [
+/// Required programs of the distribution, with their packages.
+const REQUIRED: [(&str, &str); 10] = [
     ("containerd", "containerd"),
     ("runc", "runc"),
     ("nft", "nftables"),
@@ -26,12 +27,12 @@ const NEEDED: [(&str, &str); 10] = [
     ("setsid", "util-linux"),
 ];
 
-/// Checks the machine and installs the packages it lacks.
+/// Installs the packages that are missing.
 ///
 /// # Errors
-/// If a package cannot be had.
+/// If a package cannot be installed.
 pub async fn prepare() -> Result<()> {
-    let mut missing: Vec<&str> = NEEDED
+    let mut missing: Vec<&str> = REQUIRED
         .iter()
         .filter(|(name, _)| program(name).is_none())
         .map(|(_, package)| *package)
@@ -42,14 +43,14 @@ pub async fn prepare() -> Result<()> {
     install(&missing).await
 }
 
-/// Refuses to go on as anybody but root.
+/// Fails unless this process runs as root.
 ///
 /// # Errors
 /// If this is not root.
-pub fn must_be_root() -> Result<()> {
+pub fn require_root() -> Result<()> {
     if !rustix::process::geteuid().is_root() {
         bail!(
-            "the local cluster needs root (it mounts volumes, makes a bridge and starts a kubelet): run it as root"
+            "the local cluster needs root (to mount volumes, create a bridge and start a kubelet): run it as root"
         );
     }
     Ok(())
@@ -71,12 +72,12 @@ pub async fn install(packages: &[&str]) -> Result<()> {
     }
     let list = packages.join(" ");
     if program("apt-get").is_none() {
-        bail!("missing: {list}. There is no apt-get here to install them: install them by hand");
+        bail!("missing: {list}. apt-get is not available: install them manually");
     }
-    say(&format!("  missing on this machine: {list}; installing with apt-get"));
+    log(&format!("  missing on this machine: {list}; installing with apt-get"));
     let step = Step::begin("installing packages");
     apt(&["update", "-qq"], None).await.context("the package lists cannot be read")?;
-    // Nothing of the user's is removed for it, not even what is in the way.
+    // Never removes a package of the user, even if it conflicts.
     let mut install = vec!["install", "-y", "-qq", "--no-install-recommends", "--no-remove"];
     install.extend(packages);
     apt(&install, None).await.with_context(|| format!("cannot install {list}"))?;
@@ -87,9 +88,9 @@ pub async fn install(packages: &[&str]) -> Result<()> {
 /// Unpacks a package into a folder without installing it.
 ///
 /// # Errors
-/// If it cannot be had.
+/// If the package cannot be downloaded.
 pub async fn unpack(package: &str, into: &Path) -> Result<()> {
-    let step = Step::begin(format!("fetching {package}"));
+    let step = Step::begin(format!("downloading {package}"));
     let scratch = into.with_extension(format!("fetching-{}", std::process::id()));
     let content = scratch.join("content");
     drop(std::fs::remove_dir_all(&scratch));
@@ -98,7 +99,7 @@ pub async fn unpack(package: &str, into: &Path) -> Result<()> {
     apt(&["download", "-qq", package], Some(&scratch)).await?;
     let files = std::fs::read_dir(&scratch)?.flatten().map(|entry| entry.path());
     let archive = files.into_iter().find(|file| file.extension().is_some_and(|end| end == "deb"));
-    let archive = archive.with_context(|| format!("apt-get has not fetched {package}"))?;
+    let archive = archive.with_context(|| format!("apt-get has not downloaded {package}"))?;
     command::output(command::command("dpkg-deb").arg("-x").arg(archive).arg(&content)).await?;
     std::fs::rename(&content, into).context("cannot write to the cache")?;
     drop(std::fs::remove_dir_all(&scratch));
@@ -108,7 +109,7 @@ pub async fn unpack(package: &str, into: &Path) -> Result<()> {
 
 async fn apt(args: &[&str], folder: Option<&Path>) -> Result<()> {
     let mut apt = command::command("apt-get");
-    // Another apt may be at work: wait for it instead of failing.
+    // Waits for another apt process instead of failing.
     apt.args(["-o", "DPkg::Lock::Timeout=120"]).args(args).env("DEBIAN_FRONTEND", "noninteractive");
     if let Some(folder) = folder {
         apt.current_dir(folder);

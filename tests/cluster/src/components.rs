@@ -1,7 +1,7 @@
-//! The parts of the cluster, one file each: its program, its flags, its configuration.
+//! The components of the cluster, one file each: binary, flags and configuration.
 //!
-//! A part is data: `daemon()` writes its configuration files and returns what should run. Starting,
-//! keeping and ending it is `processes`' business; the order is `up`'s.
+//! `daemon()` writes the configuration files of a component and returns the process to run, and
+//! starts nothing: `processes` starts and ends it, `up` has the order.
 
 pub mod apiserver;
 pub mod containerd;
@@ -18,10 +18,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use crate::files;
-use crate::places::Places;
+use crate::paths::Paths;
 use crate::settings::Settings;
 
-/// All parts, in the order in which they start.
+/// All components, in the order in which they start.
 pub const NAMES: [&str; 8] = [
     etcd::NAME,
     containerd::NAME,
@@ -33,28 +33,28 @@ pub const NAMES: [&str; 8] = [
     volumes::NAME,
 ];
 
-/// What a part needs to know to say how it runs.
+/// The inputs of a component.
 #[derive(Debug)]
 pub struct Plan<'a> {
-    /// The choices.
+    /// The settings.
     pub settings: &'a Settings,
-    /// Where files are.
-    pub places: &'a Places,
-    /// The programs of Kubernetes.
+    /// The paths of files.
+    pub paths: &'a Paths,
+    /// The folder with the binaries of Kubernetes.
     pub kubernetes: PathBuf,
-    /// The programs of the control plane's etcd.
+    /// The folder with the binaries of the control plane's etcd.
     pub etcd: PathBuf,
 }
 
 impl Plan<'_> {
     /// Writes a configuration file and returns its path.
     fn write(&self, file: &str, content: impl AsRef<[u8]>) -> Result<PathBuf> {
-        let path = self.places.config(file);
+        let path = self.paths.config(file);
         files::write(&path, content)?;
         Ok(path)
     }
 
-    /// Writes a configuration file as JSON, which every reader of YAML takes.
+    /// Writes a configuration file as JSON, which is valid YAML.
     fn write_json(&self, file: &str, content: &serde_json::Value) -> Result<PathBuf> {
         self.write(file, serde_json::to_string_pretty(content)?)
     }
@@ -70,7 +70,7 @@ fn flags<const N: usize>(pairs: [(&str, &dyn AsFlag); N]) -> Vec<OsString> {
     pairs.into_iter().map(flag).collect()
 }
 
-/// What can stand behind `--name=`.
+/// A value of a flag.
 trait AsFlag {
     fn as_flag(&self) -> OsString;
 }
@@ -99,10 +99,11 @@ impl AsFlag for std::net::Ipv4Addr {
     }
 }
 
-/// Makes folders that a part expects to find.
+/// Creates the folders that a component expects.
 fn folders<const N: usize>(paths: [&Path; N]) -> Result<()> {
     for path in paths {
-        std::fs::create_dir_all(path).with_context(|| format!("cannot make {}", path.display()))?;
+        std::fs::create_dir_all(path)
+            .with_context(|| format!("cannot create {}", path.display()))?;
     }
     Ok(())
 }
