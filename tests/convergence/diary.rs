@@ -142,9 +142,9 @@ fn a_page_with(pages: &[Page], is_it: impl Fn(&Page) -> bool) -> usize {
 fn a_diary_in_which_a_member_appears_from_nowhere_cannot_be() {
     let mut pages = diary(CLUSTERS[0]);
     let at = a_page_with(&pages, |page| page.state.members.len() == 3);
-    let mut stranger = pages[at].seen.members[0].clone();
+    let mut stranger = pages[at].state.members[0].clone();
     stranger.name = MemberName("main-other".to_owned());
-    pages[at].seen.members.push(stranger);
+    pages[at].state.members.push(stranger);
     let words = told(&pages).unwrap_err();
     assert!(words.contains("main-other"), "{words}");
 }
@@ -161,7 +161,7 @@ fn a_diary_in_which_a_member_without_a_pod_is_well_cannot_be() {
         members.any(|it| it.pod == Reading::Known(PodState::Missing) && is_well(&it.name))
     };
     let at = a_page_with(&pages, lacks_pod);
-    let Reading::Known(etcd) = &mut pages[at].seen.etcd else { panic!("nobody answers") };
+    let Reading::Known(etcd) = &mut pages[at].state.etcd else { panic!("nobody answers") };
     etcd.members.iter_mut().for_each(|it| it.healthy = Reading::Known(true));
     let words = told(&pages).unwrap_err();
     assert!(words.contains("should not be"), "{words}");
