@@ -9,7 +9,9 @@ use crate::etcd_cluster::decide::tests::three;
 use crate::etcd_cluster::plan::Step;
 use crate::etcd_cluster::render::tests::cluster as spec;
 use crate::etcd_cluster::state::DesiredState;
-use crate::etcd_cluster::state::build::tests::{NOW, heard, look_for, member as member_of, stock};
+use crate::etcd_cluster::state::build::tests::{
+    NOW, member as member_of, objects as stock, probe as heard, with_inputs as look_for,
+};
 
 #[test]
 fn sizes_are_rounded_up_in_steps() {

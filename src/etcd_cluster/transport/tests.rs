@@ -6,7 +6,7 @@ use serde_json::json;
 use super::observed::Transport;
 use super::*;
 use crate::etcd_cluster::render::tests::cluster;
-use crate::etcd_cluster::state::build::tests::stock;
+use crate::etcd_cluster::state::build::tests::objects;
 use ClientListeners::{Both, Only};
 use Scheme::{Http, Https};
 
@@ -78,11 +78,11 @@ fn the_time_of_clients_begins_when_they_were_told_and_not_when_that_was_decided(
         json!({"metadata": {"name": "main-a"}, "spec": {"containers": [{"name": "etcd", "args": args}]}})
     };
     let overlap = |urls: &str, since: &str| {
-        let mut stock = stock(Vec::new(), vec![pod(urls)], Vec::new());
+        let mut objects = objects(Vec::new(), vec![pod(urls)], Vec::new());
         let clients = json!({"clientTLS": {"scheme": "https", "lastTransitionTime": since}});
-        stock.cluster.status = Some(serde_json::from_value(clients).unwrap());
-        let transport = Transport::observe(&spec, &stock, now);
-        let late = transport.clone().restart_overlap(&stock, now);
+        objects.cluster.status = Some(serde_json::from_value(clients).unwrap());
+        let transport = Transport::observe(&spec, &objects, now);
+        let late = transport.clone().restart_overlap(&objects, now);
         (
             transport.client_listeners,
             late.client_listeners,

@@ -12,7 +12,7 @@ use crate::api::start_mode::StartMode;
 use crate::etcd_cluster::heartbeat::HeartbeatProfile;
 use crate::etcd_cluster::observe::objects::ClusterObjects;
 use crate::etcd_cluster::render::options::{Measured, smallest_volume, tuning_status};
-use crate::etcd_cluster::state::build::tests::stock;
+use crate::etcd_cluster::state::build::tests::objects;
 
 fn flags(said: Value) -> Vec<String> {
     let spec = cluster(said);
@@ -192,7 +192,7 @@ fn tls_transition_accepts_both_client_schemes_and_mounts_peer_certs() {
         (Some(ClientListeners::Only(Scheme::Http)), Scheme::Http)
     );
     let member = blueprint(&open).member(&name("main-a"), Intent::Join, true);
-    let stock = ClusterObjects {
+    let objects = ClusterObjects {
         cluster: serde_json::from_value(json!({
             "apiVersion": "etcd.appdelivery.cncf.io/v1", "kind": "EtcdCluster",
             "metadata": {"name": "main"}, "spec": {},
@@ -205,7 +205,7 @@ fn tls_transition_accepts_both_client_schemes_and_mounts_peer_certs() {
         pdbs: Vec::new(),
         previous_cluster_objects: Vec::new(),
     };
-    let doors = Transport::observe(&closed, &stock, jiff::Timestamp::UNIX_EPOCH);
+    let doors = Transport::observe(&closed, &objects, jiff::Timestamp::UNIX_EPOCH);
     let switching = Blueprint { transport: Some(&doors), ..blueprint(&closed) };
     let flags = switching.flags(&name("main-a"), &[]).unwrap();
     let hosts = "http://main-a.space.svc:2379,https://main-a.space.svc:2379";
@@ -290,7 +290,7 @@ fn derived_quota_fits_on_the_smallest_existing_volume() {
     assert_eq!(quota(Some(2 << 30)), 832, "not resized yet");
     let member = |name: &str, intent: &str| json!({"metadata": {"name": name}, "spec": {"clusterName": "main", "name": name, "peerURL": "", "intent": intent}});
     let claim = |name: &str, size: &str| json!({"metadata": {"name": name}, "status": {"capacity": {"storage": size}}});
-    let stock = stock(
+    let objects = objects(
         vec![member("a", "Join"), member("b", "Join"), member("c", "Leave"), member("d", "Join")],
         Vec::new(),
         vec![
@@ -301,7 +301,7 @@ fn derived_quota_fits_on_the_smallest_existing_volume() {
         ],
     );
     assert_eq!(
-        smallest_volume(&stock),
+        smallest_volume(&objects),
         Some(2 << 30),
         "leaving members and PVCs without capacity do not count"
     );
