@@ -1,7 +1,7 @@
-//! What one pass shall do, and why.
-//! Comes in: nothing. Goes out: `Plan`. May touch: `seen`, the words of `api`; pure.
-//! Chores are safe whenever they are done, in any order, and again. A step is not: there is one at
-//! most in a pass, and each says here what must hold before it and why a crash in it does no harm.
+//! What one reconciliation does, and why.
+//!
+//! Guarantees: tasks are safe at any time, in any order, and when repeated. A step is not: there is at most
+//! one in a reconciliation, and each documents its precondition and why a crash during it does no harm.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 pub mod names;
@@ -13,205 +13,207 @@ use super::state::{ClusterId, MemberId, MemberName};
 use super::transport::Scheme;
 use crate::api::start_mode::StartMode;
 
-/// What to do.
+/// The tasks and the step of one reconciliation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
-    /// What can be done at any time.
+    /// Tasks, which are safe at any time.
     pub tasks: Vec<Task>,
-    /// What changes who the members are.
+    /// The step that changes or disrupts members.
     pub step: Step,
-    /// Which rule spoke.
+    /// The rule that decided.
     pub reason: Reason,
 }
 
-/// Something that is safe at any time and safe to repeat.
+/// An action that is safe at any time and safe to repeat.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Task {
-    /// Write down who founds the cluster: once, and again only after those before were cleared away.
+    /// Record the initial members: once, and again only after the objects of an aborted bootstrap are gone.
     RecordBootstrapMembers(Vec<MemberName>),
-    /// Write down that the founders are given up. There is no way back. Nobody can have written to them:
-    /// only a cluster that was written down as formed is given a Secret for clients.
+    /// Record that the bootstrap is aborted, for good. No client can have written data: the client Secret
+    /// is created only after the cluster ID is recorded.
     AbortBootstrap,
-    /// Clear away a founder that was given up, with its pod and its volume.
+    /// Delete an initial member of an aborted bootstrap, with its pod and its volume.
     DeleteBootstrapMember(MemberName),
-    /// Write down that founders are let go, once. From then on a founder without an EtcdMember is one
-    /// that was deleted, and not one that was never made.
+    /// Record, once, that initial members are started. From then on an initial member without an
+    /// EtcdMember was deleted, and is not one that was never created.
     RecordBootstrapStarted,
-    /// Write down which cluster was founded, once.
+    /// Record the ID of the cluster that was formed, once.
     RecordClusterId(ClusterId),
-    /// Make the EtcdMember of a founder.
+    /// Create the EtcdMember of an initial member.
     CreateBootstrapMember(MemberName),
-    /// Make the EtcdMember anew that belongs to a volume, as one that had a pod before.
+    /// Recreate the EtcdMember of a volume, as a member that was started before.
     AdoptVolume(MemberName),
-    /// Make a member's pod; what may found or join waits until it was written down.
+    /// Create a member's pod, with a scheduling gate if it may bootstrap or join.
     CreatePod {
-        /// Whose.
+        /// The member.
         member: MemberName,
-        /// What its agent is told.
+        /// The start mode of its agent.
         start_mode: StartMode,
-        /// What it is made of.
+        /// The template of the pod.
         #[serde(default)]
         template: PodTemplate,
     },
-    /// Write down a member's first pod. No etcd runs in a pod that was not: whoever comes after a
-    /// crash knows that this member may have been somebody.
+    /// Record a member's first pod. No etcd runs in a pod before that, so that after a crash the operator
+    /// knows that the member may have data.
     MarkStarted(MemberName),
-    /// Let a pod go that was written down.
+    /// Remove the scheduling gate from a pod that is recorded.
     RemoveSchedulingGate(MemberName),
-    /// Delete a pod in which nothing runs, so that another can be made.
+    /// Delete a pod in which etcd does not run, so that it can be recreated.
     DeleteInactivePod(MemberName),
-    /// Delete the pod of a member that shall sleep. Its volume stays.
+    /// Delete the pod of a hibernated member. Its volume stays.
     Hibernate(MemberName),
 }
 
-/// What a pod is made of.
+/// The template that a pod is created from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum PodTemplate {
-    /// What is wanted.
+    /// The desired template.
     #[default]
     Desired,
-    /// What others run with, because nobody has shown yet that what is wanted works.
+    /// The template that other members run with, because no member has confirmed the desired one yet.
     Previous,
 }
 
-/// One change, or none.
+/// At most one change.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Step {
-    /// None.
+    /// No change.
     Wait,
-    /// Make the EtcdMember of somebody who joins. Before etcd hears of them, so that a crash leaves an
-    /// intention and never a stranger in etcd's list.
+    /// Create the EtcdMember of a new member, before it is added to etcd: a crash leaves an intent, and
+    /// never an unknown member in etcd's list.
     CreateMember(MemberName),
-    /// Let etcd know of a joiner, who only listens. Before: every voter is well and nobody else is on
-    /// the way. Again it is refused, because the peer URL is taken; the list shows it then.
+    /// Add a new member as a learner. Precondition: every voter is healthy, and no other member is being
+    /// added. A repetition is rejected, because the peer URL exists; the list then has the member.
     AddLearner(MemberName),
-    /// Let a listener vote. Before: it answers, and is near enough. Again it is refused.
+    /// Promote a learner. Precondition: it is healthy and has caught up. A repetition is rejected.
     PromoteLearner(MemberId),
-    /// Write down that a member goes. It can never be taken back, so a crash loses no intention.
+    /// Record that a member is to be removed. That is final, so a crash loses no intent.
     MarkForRemoval(MemberName),
-    /// Let another lead. Before: they are well. Again it changes nothing.
+    /// Transfer leadership. Precondition: the transferee is healthy. A repetition changes nothing.
     MoveLeader(MemberId),
-    /// Strike a member from etcd's list, by its ID: a name could be another's by now. Before: the rest
-    /// can agree without it.
+    /// Remove a member from etcd's list, by ID: its name could belong to another member by now.
+    /// Precondition: the others have quorum without it.
     RemoveMember(MemberId),
-    /// Delete the pod of a member that runs as it was made once; it comes back on its volume, as it is made now.
-    /// Before: every other voter is well, or it is down itself. Again it does the same.
+    /// Delete the pod of an outdated member; it is recreated with its volume and the current template.
+    /// Precondition: every other voter is healthy, or the member is unhealthy. It can be repeated.
     RecreatePod(MemberName),
-    /// Write down that what the spec asks for is taken back, because this member does not start with it, and what members
-    /// are made of instead. It holds until the spec changes; again it writes the same. It needs no quorum: it changes nobody,
-    /// and may be the only way to one.
+    /// Record that the spec is rolled back, because this member does not start with it, and the template in
+    /// use instead. That holds until the spec changes, and can be repeated. It needs no quorum: it disrupts
+    /// no member, and may be the only way to restore one.
     RollBack(MemberName),
-    /// Write entries to etcd's log that change nothing, until members make snapshots that lie beyond what an older
-    /// release wrote. Before: every voter is well. Again it writes more of them.
+    /// Write entries without effect to the raft log, until members have snapshots beyond all entries of an
+    /// older version. Precondition: every voter is healthy. A repetition writes more entries.
     AdvanceRaftLog,
-    /// Tell etcd to bring its data down to the minor version before, so that members of it can come in. Before: every voter
-    /// is well, and all run the same. Again it is refused; members say then that it was told.
+    /// Enable a downgrade by one minor version in etcd. Precondition: every voter is healthy, and all run
+    /// the same version. A repetition is rejected; members then report the downgrade.
     EnableDowngrade,
-    /// Tell etcd that it shall not go down any more. Again it changes nothing, or is refused.
+    /// Cancel a downgrade in etcd. A repetition changes nothing, or is rejected.
     CancelDowngrade,
-    /// Let the others call a member in this way: it is written down, then etcd's list is changed. Before: every voter is well, it
-    /// votes itself, and every pod has what it needs to call so. Again it changes nothing.
+    /// Switch the peer URL of a member to this scheme: in its EtcdMember first, then in etcd's list.
+    /// Precondition: every voter is healthy, the member is a voter, and every pod has peer certificates if
+    /// the scheme needs them. A repetition changes nothing.
     UpdatePeerUrl(MemberName, Scheme),
-    /// Make everybody known to etcd who must be: root, the operator, the applications. Before: every voter is well. What is there
-    /// is left as it is, but for root's password.
+    /// Create the required users and roles in etcd: root, the operator, applications. Precondition: every
+    /// voter is healthy. Existing ones stay as they are, except for root's password.
     EnsureUsers,
-    /// Let etcd ask for users. Before: the operator was seen among them, with every right. Again it changes nothing.
+    /// Enable authentication. Precondition: the operator's user exists and has full access. It can be
+    /// repeated.
     EnableAuth,
-    /// Let etcd ask for no users any more. Again it changes nothing.
+    /// Disable authentication. It can be repeated.
     DisableAuth,
-    /// Give history up to a revision, so that there is room again. Before: nobody can write, and every voter is well. Again it is
-    /// refused, which says that it was done.
+    /// Compact to a revision, to reclaim space. Precondition: writes are rejected, and every voter is
+    /// healthy. A repetition is rejected, which shows that the compaction is done.
     Compact(Revision),
-    /// Let a member rewrite its file, which gives free space back; it answers nobody meanwhile. It is written down before, with how long
-    /// that may take. Before: every voter is well, nobody listens, and it does not lead if there is another who can. Again it does
-    /// the same, twice at the most.
+    /// Defragment a member, which is unavailable until that is done. It is recorded first, with a deadline.
+    /// Precondition: every voter is healthy, there is no learner, and the member is not the leader if
+    /// another voter can be. It can be repeated, at most twice.
     Defragment(MemberName),
-    /// Write down that every file had its turn.
+    /// Record that the run of defragmentations is complete.
     FinishDefragmentation,
-    /// End an alarm. Before: what it was raised for is over. Again it changes nothing.
+    /// Disarm an alarm. Precondition: its cause is gone. It can be repeated.
     DisarmAlarm(Alarm),
-    /// Delete the pod of a member that etcd does not know any more.
+    /// Delete the pod of a member that etcd does not list any more.
     DeletePod(MemberName),
-    /// Delete what is left of a member that has no pod any more: its EtcdMember, and its volume if the
-    /// user wants that.
+    /// Delete the remaining objects of a member without a pod: its EtcdMember, and its volume if the spec
+    /// says so.
     DeleteMember(MemberName),
 }
 
-/// Which rule spoke. The same word is in logs, metrics, Events and conditions.
+/// The rule that decided. The same name is in logs, metrics, Events and conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Reason {
-    /// The user wants everything left alone.
+    /// Reconciliation is paused.
     Paused,
-    /// The founders are being made.
+    /// The initial members are being created.
     CreatingMembers,
-    /// The founders have yet to find each other.
+    /// The initial members have not formed a cluster yet.
     Bootstrapping,
-    /// The founders cannot become a cluster any more, and others take their place.
+    /// The initial members cannot form a cluster any more; others replace them.
     BootstrapFailed,
-    /// There are volumes of another cluster that had this name: a person is needed.
+    /// Volumes of a previous cluster of this name exist: user action required.
     RetainedVolumesExist,
-    /// Another cluster that had this name is not gone yet.
+    /// Objects of a previous cluster of this name are being deleted.
     PreviousClusterTerminating,
-    /// The user wants nothing to run.
+    /// `spec.replicas` is 0.
     Hibernated,
-    /// etcd does not answer with a quorum, or nobody could ask it.
+    /// No quorum of voters is reachable.
     QuorumLost,
-    /// Another cluster than the one that was founded answers: a person is needed.
+    /// The members report another cluster ID than the recorded one: user action required.
     ClusterIdMismatch,
-    /// etcd lists somebody who is none of ours: a person is needed.
+    /// etcd lists a member that the operator does not know: user action required.
     UnknownMember,
-    /// A member goes.
+    /// A member is being removed.
     RemovingMember,
-    /// A member goes, and the others cannot do without it yet.
+    /// A member is to be removed, and the others have no quorum without it.
     RemovalBlocked,
-    /// A member comes.
+    /// A member is being added.
     AddingMember,
-    /// A member that comes has not come for too long.
+    /// A new member failed to start or to catch up.
     LearnerFailed,
-    /// A member has lost its data, or has been unwell for too long.
+    /// A member lost its data, or has been unhealthy for too long.
     ReplacingMember,
-    /// A member has lost its data, and the others cannot do without it.
+    /// A member lost its data, and the others have no quorum without it.
     ReplacementBlocked,
-    /// Members are made anew, one after the other, because they should be different.
+    /// Outdated pods are being recreated, one at a time.
     RollingUpdate,
-    /// Members should be made anew, and it would not be safe now.
+    /// Pods are outdated, and recreating one is not safe now.
     RollingUpdateBlocked,
-    /// Members should be different, and the first that was made so does not start.
+    /// The canary of a rolling update does not start.
     UpdateFailed,
-    /// What the spec asks for was taken back, because a member did not start with it: a person is needed.
+    /// The spec was rolled back, because a member did not start with it: user action required.
     RolledBack,
-    /// How members or clients call members is changed.
+    /// The scheme of peer or client URLs is being changed.
     TlsTransition,
-    /// Whether etcd asks for users is changed, or whom it knows.
+    /// Authentication, or its users and roles, are being changed.
     ConfiguringAuth,
-    /// etcd shall ask for users, and root's password is not there: a person is needed.
+    /// Authentication is to be enabled, and root's password is missing: user action required.
     RootPasswordMissing,
-    /// All members run a new release, and their data is not of its form yet.
+    /// All members run the same version, and are not ready for the next one yet.
     PreparingVersionChange,
-    /// There is no way from the release that runs to the one that is asked for: a person is needed.
+    /// No upgrade path leads from the running version to the spec: user action required.
     NoUpgradePath,
-    /// There are fewer members than are wanted.
+    /// There are fewer members than desired.
     ScalingUp,
-    /// There are more members than are wanted.
+    /// There are more members than desired.
     ScalingDown,
-    /// Files are rewritten, one after the other, to give back what is free in them.
+    /// Members are being defragmented, one at a time.
     Defragmenting,
-    /// A file has reached its quota, and room is being made.
+    /// A database file has reached its quota, and space is being reclaimed.
     NoSpace,
-    /// A file has reached its quota, and there is no room to be made: a person is needed.
+    /// A database file has reached its quota, and no space can be reclaimed: user action required.
     NoSpaceUnresolved,
-    /// Members have different data; most have the same, and the others are replaced.
+    /// Members have different data; those that differ from the majority are being replaced.
     CorruptMember,
-    /// Members have different data, and nobody knows which is right: a person is needed.
+    /// Members have different data, and there is no majority: user action required.
     CorruptionUnresolved,
-    /// A voter is unwell, and has time to come back.
+    /// A voter is unhealthy, and not yet to be replaced.
     MemberUnhealthy,
-    /// Everything is as it is wanted.
+    /// The observed state is the desired one.
     Healthy,
 }
 
 impl Reason {
-    /// The one word for it in logs, metrics, Events and conditions.
+    /// The name in logs, metrics, Events and conditions.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -252,7 +254,7 @@ impl Reason {
         }
     }
 
-    /// Whether it is nothing that anybody hoped for.
+    /// Whether Events of this reason are warnings.
     #[must_use]
     pub const fn is_warning(self) -> bool {
         match self {
@@ -293,7 +295,7 @@ impl Reason {
         }
     }
 
-    /// Whether nothing goes on until a person does something.
+    /// Whether user action is required.
     #[must_use]
     pub const fn needs_user(self) -> bool {
         match self {

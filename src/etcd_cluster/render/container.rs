@@ -62,14 +62,14 @@ impl Blueprint<'_> {
     pub(super) fn etcd_container(
         &self,
         member: &MemberName,
-        told: StartMode,
+        start_mode: StartMode,
         peers: &[Peer],
     ) -> Result<Container, RenderError> {
         let image = &self.spec.image;
         let agent = format!("{AGENT_DIR}/quorate");
         let start = [
             "--start-mode",
-            told.as_str(),
+            start_mode.as_str(),
             "--data",
             DATA_DIR,
             "--pod",
@@ -141,5 +141,5 @@ fn probe(path: &str, timing: &ProbeTiming) -> Probe {
 }
 
 fn strings(all: &[&str]) -> Vec<String> {
-    all.iter().map(|it| (*it).to_owned()).collect()
+    all.iter().map(|text| (*text).to_owned()).collect()
 }

@@ -41,8 +41,8 @@ impl Blueprint<'_> {
         let mut flags = vec![
             flag("name", member),
             flag("data-dir", DATA_DIR),
-            flag("listen-client-urls", &clients(&|it| listen(it, names::ETCD_CLIENT_PORT))),
-            flag("advertise-client-urls", &clients(&|it| self.client_url_with(it, member))),
+            flag("listen-client-urls", &clients(&|scheme| listen(scheme, names::ETCD_CLIENT_PORT))),
+            flag("advertise-client-urls", &clients(&|scheme| self.client_url_with(scheme, member))),
             flag("listen-peer-urls", &listen(self.peer_scheme(member), names::ETCD_PEER_PORT)),
             flag("initial-advertise-peer-urls", &self.peer_url(member)),
             flag("initial-cluster", &self.initial_cluster(member, peers)),
@@ -112,7 +112,7 @@ impl Blueprint<'_> {
     /// Whether any peer connection of the member may use TLS.
     pub(super) fn needs_peer_certs(&self) -> bool {
         let desired = scheme(&self.spec.peer_tls) == Scheme::Https;
-        self.transport.map_or(desired, |it| it.peer_certs)
+        self.transport.map_or(desired, |transport| transport.peer_certs)
     }
 }
 

@@ -51,7 +51,7 @@ impl Blueprint<'_> {
                     .pvc_is_owned()
                     .then_some(self.owner())
                     .flatten()
-                    .map(|it| vec![it]),
+                    .map(|owner| vec![owner]),
                 ..self.metadata(member.0.as_str())
             },
             spec: Some(PersistentVolumeClaimSpec {

@@ -91,8 +91,8 @@ impl Blueprint<'_> {
 
     /// The current peer URL scheme of a member.
     pub(crate) fn peer_scheme(&self, member: &MemberName) -> Scheme {
-        let current = |doors: &super::Transport| {
-            doors.peer_schemes.get(member).copied().unwrap_or(doors.new_member_scheme)
+        let current = |transport: &super::Transport| {
+            transport.peer_schemes.get(member).copied().unwrap_or(transport.new_member_scheme)
         };
         self.transport.map_or_else(|| scheme(&self.spec.peer_tls), current)
     }
@@ -109,14 +109,15 @@ impl Blueprint<'_> {
 
     /// The scheme that is advertised to clients.
     pub(crate) fn advertised_scheme(&self) -> Scheme {
-        self.transport.map_or_else(|| scheme(&self.spec.client_tls), |it| it.advertised)
+        self.transport
+            .map_or_else(|| scheme(&self.spec.client_tls), |transport| transport.advertised)
     }
 
     /// The schemes that members accept from clients.
     pub(crate) fn client_listeners(&self) -> ClientListeners {
         self.transport.map_or_else(
             || ClientListeners::Only(scheme(&self.spec.client_tls)),
-            |it| it.client_listeners,
+            |transport| transport.client_listeners,
         )
     }
 
