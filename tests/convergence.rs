@@ -1,10 +1,10 @@
-//! Model tests of every decision: clusters of 1, 3 and 5 members, faults at every point, crashes between any
-//! two calls, edits in flight.
+//! Model tests of every decision: clusters of 1, 3 and 5 members, faults at every point, crashes
+//! between any two calls, edits in flight.
 //!
-//! Checks five properties, and prints the shortest path to a violation: safety (an existing quorum is never
-//! broken, the only copy never removed, one change at a time), progress (without further faults the cluster
-//! converges, or stops at a named state that requires user action), a converged cluster is stable,
-//! repetition is harmless, and unknown state causes no harm.
+//! Checks five properties, and prints the shortest path to a violation: safety (an existing quorum
+//! is never broken, the only copy never removed, one change at a time), progress (without further
+//! faults the cluster converges, or stops at a named state that requires user action), a converged
+//! cluster is stable, repetition is harmless, and unknown state causes no harm.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -76,18 +76,18 @@ fn successors(state: &State) -> Vec<(String, Model, usize)> {
     if *faults == 0 {
         return all;
     }
-    let left = faults - 1;
+    let remaining = faults - 1;
     // Where the status matters, its update may also be lost.
     let has_status = model.has_releases() || model.has_access_changes() || model.has_db_files();
     let max_calls = model::call_count(&plan) + usize::from(has_status);
     for cut in 0..max_calls {
-        all.push((format!("crash before call {cut}"), model.apply(&plan, cut), left));
+        all.push((format!("crash before call {cut}"), model.apply(&plan, cut), remaining));
     }
     if let Some(partial) = model.partially_applied(&plan) {
-        all.push(("crash within the step".to_owned(), partial, left));
+        all.push(("crash within the step".to_owned(), partial, remaining));
     }
     for fault in model.faults() {
-        all.push((format!("{fault:?}"), model.with_fault(&fault), left));
+        all.push((format!("{fault:?}"), model.with_fault(&fault), remaining));
     }
     all
 }
@@ -105,7 +105,8 @@ fn decide_checked(model: &Model) -> Plan {
     plan
 }
 
-/// Without further faults the model converges: to the desired state, or to one that requires user action.
+/// Without further faults the model converges: to the desired state, or to one that requires user
+/// action.
 fn converge_from(mut model: Model) -> Result<(), String> {
     for _ in 0..MAX_RECONCILES {
         let plan = decide_checked(&model);
@@ -265,8 +266,8 @@ fn reconciled(mut model: Model, count: usize) -> Model {
     model
 }
 
-/// Reconciles until nothing changes, with a crash in one reconciliation: the final model, its reason, and the
-/// members whose pods were recreated.
+/// Reconciles until nothing changes, with a crash in one reconciliation: the final model, its
+/// reason, and the recreated members.
 fn converge(model: &Model, crash: Option<(usize, usize)>) -> (Model, Reason, BTreeSet<MemberName>) {
     let mut model = model.clone();
     let mut recreated = BTreeSet::new();
@@ -309,7 +310,8 @@ fn bad_update_is_rolled_back_wherever_the_operator_crashes() {
     }
 }
 
-/// End-to-end tests crash the operator at each named action; so each action has a name, and occurs here.
+/// End-to-end tests crash the operator at each named action; so each action has a name, and occurs
+/// here.
 #[test]
 fn every_action_is_named_and_occurs() {
     let all: BTreeSet<&str> = Task::NAMES.into_iter().chain(Step::NAMES).collect();

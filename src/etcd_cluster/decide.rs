@@ -1,14 +1,14 @@
-//! Decides the next step of a cluster, as a pure function of the observed state. The order of `POLICY`
-//! is the policy:
+//! Decides the next step of a cluster, as a pure function of the observed state. The order of
+//! `POLICY` is the policy:
 //!
-//! - a paused cluster is not touched; bootstrap comes before anything else; a cluster with 0 replicas is
-//!   hibernated; without quorum nothing but a rollback is decided;
+//! - a paused cluster is not touched; bootstrap comes before anything else; a cluster with 0
+//!   replicas is hibernated; without quorum nothing but a rollback is decided;
 //! - while data is corrupt, nothing is done but replacing corrupt members;
 //! - a removal is finished before a member is added, and an addition before a member is replaced;
-//! - a cluster is scaled only while all voters are healthy, and only at its desired size are members
-//!   updated one at a time, peer URLs switched, and authentication configured;
-//! - space is reclaimed before members are updated if a quota is exceeded; otherwise defragmentation
-//!   comes last.
+//! - a cluster is scaled only while all voters are healthy, and only at its desired size are
+//!   members updated one at a time, peer URLs switched, and authentication configured;
+//! - space is reclaimed before members are updated if a quota is exceeded; otherwise
+//!   defragmentation comes last.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 mod auth;
@@ -105,8 +105,8 @@ fn idle_reason(state: &ObservedState, etcd: &EtcdState) -> Reason {
     }
 }
 
-/// Members that etcd lists and that have no object. A healthy one was added by another party, and the
-/// user must decide. An unhealthy one lost its EtcdMember, its pod and its volume by deletion.
+/// Members that etcd lists and that have no object. A healthy one was added by another party, and
+/// the user must decide. An unhealthy one lost its EtcdMember, its pod and its volume by deletion.
 fn unknown_members(state: &ObservedState, etcd: &EtcdState) -> Decision {
     let is_known = |name| state.member(name).is_some() || state.orphaned_volumes.contains(name);
     let unknown = etcd.members.iter().find(|entry| !is_known(&entry.name))?;

@@ -1,5 +1,5 @@
-//! Detects drift of the objects around the members: Services, PodDisruptionBudget, size of volumes, labels
-//! and owners. Only objects that differ are patched, so an idle cluster causes no writes.
+//! Detects drift of the objects around the members: Services, the PDB, size of volumes,
+//! labels and owners. Only objects that differ are patched, so an idle cluster causes no writes.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Service};
@@ -22,9 +22,9 @@ pub(crate) enum Drift {
     ServiceMissing(Box<Service>),
     /// A Service differs: its patch.
     Service(String, Value),
-    /// The PodDisruptionBudget does not exist.
+    /// The PDB does not exist.
     PdbMissing(Box<PodDisruptionBudget>),
-    /// The PodDisruptionBudget differs: its patch.
+    /// The PDB differs: its patch.
     Pdb(String, Value),
     /// A volume is too small, or has the wrong owner.
     Pvc(MemberName, Value),
@@ -37,8 +37,8 @@ pub(crate) enum Drift {
 }
 
 impl Drift {
-    /// Whether the owners of an object differ. These are fixed even while reconciliation is paused: a
-    /// changed deletion policy must take effect.
+    /// Whether the owners of an object differ. These are fixed even while reconciliation is paused:
+    /// a changed deletion policy must take effect.
     pub(crate) fn affects_ownership(&self) -> bool {
         match self {
             Self::Owner(..) => true,
@@ -120,8 +120,8 @@ enum Comparison {
     Differs(Value),
 }
 
-/// Compares an object of this cluster. An object of another owner is not compared: ours counts as missing,
-/// and cannot be created while the other has its name.
+/// Compares an object of this cluster. An object of another owner is not compared: ours counts as
+/// missing, and cannot be created while the other has its name.
 fn compare<K: Resource + Serialize>(objects: &[K], desired: &K) -> Comparison {
     let Some(found) = objects.iter().find(|object| object.meta().name == desired.meta().name)
     else {
@@ -199,7 +199,7 @@ fn is_owned<K: Resource>(object: &K) -> bool {
     object.meta().owner_references.as_ref().is_some_and(|owners| !owners.is_empty())
 }
 
-/// Voters whose pods lack the label.
+/// Voters with pods that lack the label.
 fn voter_labels(objects: &ClusterObjects, etcd: &EtcdState) -> Vec<Drift> {
     let is_labeled = |name: &&MemberName| {
         let role =

@@ -1,8 +1,8 @@
 //! Derives heartbeat interval and election timeout from the round-trip time between members.
 //!
-//! A change restarts every member. So it is made only if the profile in use is certainly wrong, and by one
-//! profile at a time: during the rolling update a leader with one profile must not seem dead to members
-//! with the next one.
+//! A change restarts every member. So it is made only if the profile in use is certainly wrong, and
+//! by one profile at a time: during the rolling update a leader with one profile must not seem dead
+//! to members with the next one.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,8 +25,8 @@ const PERCENTILE: u64 = 90;
 /// The next faster profile needs round trips that are this many times shorter than its heartbeat.
 const SPEEDUP_FACTOR: u64 = 3;
 
-/// The profiles, in milliseconds: each heartbeat is far below the election timeout of the previous profile.
-/// The first one is etcd's default.
+/// The profiles, in milliseconds: each heartbeat is far below the election timeout of the previous
+/// profile. The first one is etcd's default.
 const PROFILES: [(u32, u32); 4] = [(100, 1000), (250, 2500), (500, 5000), (1000, 10_000)];
 
 /// A pair of heartbeat interval and election timeout.
@@ -128,7 +128,8 @@ impl HeartbeatProfile {
     }
 }
 
-/// The histograms of a member's current peers. etcd keeps those of removed members until it restarts.
+/// The histograms of a member's current peers. etcd keeps those of removed members until it
+/// restarts.
 pub(crate) fn parse_histogram(metrics: &str, peers: &BTreeSet<String>) -> RttHistogram {
     let mut all = RttHistogram::new();
     for line in metrics.lines() {
@@ -165,8 +166,8 @@ fn whole(number: f64) -> Option<u64> {
     format!("{number:.0}").parse().ok()
 }
 
-/// The round-trip time of the slowest pair, from samples between two observations. `None` if a pair has too
-/// few of them: it might be the slowest.
+/// The round-trip time of the slowest pair, from samples between two observations. `None` if a pair
+/// has too few of them: it might be the slowest.
 pub(crate) fn round_trip<'a>(
     samples: impl IntoIterator<Item = (&'a RttHistogram, &'a RttHistogram)>,
 ) -> Option<RoundTrip> {
@@ -184,7 +185,8 @@ pub(crate) fn round_trip<'a>(
     worst
 }
 
-/// The bounds of the percentile; outliers do not count. Counts are cumulative, and the last one is the total.
+/// The bounds of the percentile; outliers do not count. Counts are cumulative, and the last one is
+/// the total.
 fn pair_round_trip(counts: &[(u64, u64)]) -> Option<RoundTrip> {
     let (_, all) = counts.last()?;
     if *all < MIN_SAMPLES {

@@ -1,10 +1,10 @@
-//! The oldest version that wrote to etcd's raft log, and how far the log must advance before a version can
-//! start with it.
+//! The oldest version that wrote to etcd's raft log, and how far the log must advance before a
+//! version can start with it.
 //!
-//! etcd 3.7 exits when it reads an entry that a member of 3.5 wrote: at startup, in all entries after the
-//! last snapshot on its disk; and whenever a leader sends such an entry, which keeps some thousands in
-//! memory. etcd does not report the index of the snapshot, but a member that has applied enough entries
-//! must have written a newer one.
+//! etcd 3.7 exits when it reads an entry that a member of 3.5 wrote: at startup, in all entries
+//! after the last snapshot on its disk; and whenever a leader sends such an entry, which keeps some
+//! thousands in memory. etcd does not report the index of the snapshot, but a member that has
+//! applied enough entries must have written a newer one.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use super::observe::etcd::{EtcdProbe, member_of_peer_url};
@@ -14,7 +14,8 @@ use crate::api::etcd_types::EndpointStatus;
 use crate::api::etcd_version::{Minor, Release, policy};
 use crate::api::field::Field;
 
-/// The entries that a leader keeps for members that are behind, plus those before it compacts again.
+/// The entries that a leader keeps for members that are behind, plus those before it compacts
+/// again.
 const CATCH_UP_ENTRIES: u64 = 5_100;
 /// Entries in flight when members are probed, and those applied before a snapshot is written.
 const IN_FLIGHT_ENTRIES: u64 = 1_000;
@@ -46,8 +47,9 @@ impl OldestWriter {
         Some(Self { writer: release.minor(), since: u64::try_from(*since.known()?).ok()? })
     }
 
-    /// What is to be recorded. An older version counts once it is observed or is the target: it may write
-    /// and be removed before it is observed. That none is left counts only when all members are reachable.
+    /// What is to be recorded. An older version counts once it is observed or is the target: it may
+    /// write and be removed before it is observed. That none is left counts only when all members
+    /// are reachable.
     pub(crate) fn observe(status: &EtcdClusterStatus, probe: &EtcdProbe) -> Option<Self> {
         let recorded = Self::recorded(status);
         let all = endpoint_statuses(probe);

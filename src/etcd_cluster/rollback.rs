@@ -1,7 +1,9 @@
-//! Automatic rollback: the template that pods are created from if members do not start with the spec.
+//! Automatic rollback: the template that pods are created from if members do not start with the
+//! spec.
 //!
-//! Each pod has the template fields of the spec that it was created from in an annotation, so the members
-//! that were not updated tell which template works. A recorded rollback holds until these fields change.
+//! Each pod has the template fields of the spec that it was created from in an annotation, so the
+//! pods that were not updated show which template works. A recorded rollback holds until these
+//! fields change.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use k8s_openapi::api::core::v1::Pod;
@@ -19,7 +21,8 @@ use crate::api::etcd_cluster::validated;
 use crate::api::etcd_version::Release;
 use crate::api::names;
 
-/// The fields of the spec that form the pod template and can be rolled back independently of others.
+/// The fields of the spec that form the pod template and can be rolled back independently of
+/// others.
 const TEMPLATE_FIELDS: [&str; 6] =
     ["version", "image", "options", "resources", "placement", "podMetadata"];
 /// The longest template that is recorded.

@@ -1,7 +1,7 @@
 //! The observed state of a cluster, as plain data: the only input of a decision.
 //!
-//! Guarantees: what could not be read is `Unknown` and never omitted; a member list that failed must
-//! not be mistaken for an empty one.
+//! Guarantees: what could not be read is `Unknown` and never omitted; a member list that failed
+//! must not be mistaken for an empty one.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 pub(crate) mod build;
@@ -98,8 +98,8 @@ pub struct DesiredState {
     /// The scheme of the peer URLs.
     #[serde(default)]
     pub peer_scheme: Scheme,
-    /// Whether the scheme for clients differs from the spec, or changed so recently that clients may
-    /// still use the previous one.
+    /// Whether the scheme for clients differs from the spec, or changed so recently that clients
+    /// may still use the previous one.
     #[serde(default)]
     pub client_tls_transition: bool,
 }
@@ -279,8 +279,8 @@ pub struct ListedMember {
     pub name: MemberName,
     /// Whether the member is a learner.
     pub is_learner: bool,
-    /// Whether the member is healthy: a voter serves linearizable reads; a learner serves serializable
-    /// reads and is close enough to the leader.
+    /// Whether the member is healthy: a voter serves linearizable reads; a learner serves
+    /// serializable reads and is close enough to the leader.
     pub healthy: Reading<bool>,
     /// The scheme of the peer URL in the member list.
     #[serde(default)]
@@ -309,8 +309,8 @@ impl Member {
         }
     }
 
-    /// Whether the data is lost for good. An object that is being deleted still exists, and an unknown
-    /// one may exist.
+    /// Whether the data is lost for good. An object that is being deleted still exists, and an
+    /// unknown one may exist.
     #[must_use]
     pub fn has_lost_data(&self, desired: &DesiredState) -> bool {
         match (self.pod, self.volume) {
@@ -372,8 +372,8 @@ impl EtcdState {
         self.voters().all(ListedMember::is_healthy)
     }
 
-    /// Whether the remaining voters have quorum after this member is removed. Only voters that are known
-    /// to be healthy count.
+    /// Whether the remaining voters have quorum after this member is removed. Only voters that are
+    /// known to be healthy count.
     #[must_use]
     pub fn survives_losing(&self, id: MemberId) -> bool {
         let others = || self.voters().filter(|entry| entry.id != id);

@@ -1,9 +1,9 @@
-//! The schemes of client and peer connections, and the order in which they are switched. Pure functions,
-//! which the model tests use, too.
+//! The schemes of client and peer connections, and the order in which they are switched. Pure
+//! functions, which the model tests use, too.
 //!
-//! Guarantees: etcd accepts both schemes on one client port, so no client is cut off: first all members
-//! accept both, then the new scheme is advertised, then clients have time to follow, then the old scheme is
-//! closed. A peer URL has one scheme, which is in etcd's member list.
+//! Guarantees: etcd accepts both schemes on one client port, so no client is cut off: first all
+//! members accept both, then the new scheme is advertised, then clients have time to follow, then
+//! the old scheme is closed. A peer URL has one scheme, which is in etcd's member list.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 pub(crate) mod observed;
@@ -32,7 +32,7 @@ impl Scheme {
         }
     }
 
-    /// The scheme of a URL, or of a string that consists of it alone.
+    /// The scheme of a URL, or a scheme without a URL.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         match text.split("://").next() {
@@ -100,7 +100,8 @@ pub fn listeners(
     }
 }
 
-/// The scheme to advertise next: the desired one once all pods accept it and all members are healthy.
+/// The scheme to advertise next: the desired one once all pods accept it and all members are
+/// healthy.
 #[must_use]
 pub fn next_scheme(
     desired: Scheme,
@@ -112,8 +113,8 @@ pub fn next_scheme(
     if can_follow { desired } else { advertised }
 }
 
-/// Whether members need peer certificates: a member has an `https` peer URL, or listens with TLS, or should.
-/// `in_use` are the schemes of the peer URLs and of the peer listeners.
+/// Whether members need peer certificates: a member has an `https` peer URL, or listens with TLS,
+/// or should. `in_use` are the schemes of the peer URLs and of the peer listeners.
 #[must_use]
 pub fn needs_peer_certs(desired: Scheme, in_use: impl IntoIterator<Item = Scheme>) -> bool {
     desired == Scheme::Https || in_use.into_iter().any(|scheme| scheme == Scheme::Https)

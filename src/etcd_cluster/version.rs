@@ -1,7 +1,7 @@
 //! The etcd version that members run next, on the upgrade path to the version of the spec.
 //!
-//! Crash safety: a patch starts at once, a step to another minor version only after it is recorded. So a pod
-//! that is recreated in between is never one step ahead of the others.
+//! Crash safety: a patch starts at once, a step to another minor version only after it is recorded.
+//! So a pod that is recreated in between is never one step ahead of the others.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use super::observe::etcd::{EtcdProbe, member_of_peer_url};
@@ -26,9 +26,9 @@ pub(crate) struct UpgradePath {
 }
 
 impl UpgradePath {
-    /// The upgrade path of a cluster. The running version is what members report, else what they last
-    /// reported, else what the cluster's status has. Removed members do not count, even if no quorum is
-    /// reachable: their objects stay as long as their pods, and their version may be old.
+    /// The upgrade path of a cluster. The running version is what members report, else what they
+    /// last reported, else what the cluster's status has. Removed members do not count, even if no
+    /// quorum is reachable: their objects stay as long as their pods, and their version may be old.
     pub(crate) fn new(spec: Release, objects: &ClusterObjects, probe: &EtcdProbe) -> Self {
         let status = objects.cluster.status.as_ref();
         let parse = |version: Option<&ReportedVersion>| {
@@ -52,13 +52,13 @@ impl UpgradePath {
         self.next(false)
     }
 
-    /// The version that comes next. A step to another minor version starts only if `prepared`, that is,
-    /// once the data has the storage version of the running release.
+    /// The version that comes next. A step to another minor version starts only if `prepared`, that
+    /// is, once the data has the storage version of the running release.
     pub(crate) fn next(self, prepared: bool) -> Release {
         let Some(lowest_running) = self.lowest_running else { return self.spec };
         let step = self.first_step(lowest_running);
-        // A recorded step to another minor version continues. A downgrade continues only while it is
-        // enabled in etcd: otherwise a member of the lower version would not start.
+        // A recorded step to another minor version continues. A downgrade continues only while it
+        // is enabled in etcd: otherwise a member of the lower version would not start.
         let downgrade_enabled =
             self.downgrade_to.is_some_and(|release| release.minor() == step.minor());
         let has_started = self.target.is_some_and(|target| match direction(lowest_running, step) {
@@ -171,7 +171,8 @@ mod tests {
     fn minor_step_starts_only_when_it_is_prepared() {
         assert_eq!(next("3.7.3", "3.6.16", "3.6.16", false), "3.6.16");
         assert_eq!(next("3.7.3", "3.6.16", "3.6.16", true), "3.7.3");
-        // A started step continues: an updated member does not report the old storage version any more.
+        // A started step continues: an updated member does not report the old storage version any
+        // more.
         assert_eq!(next("3.7.3", "3.6.16", "3.7.3", false), "3.7.3");
     }
 

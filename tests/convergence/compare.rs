@@ -1,6 +1,6 @@
-//! Compares the observed state of a real cluster with the model. Some things take time in reality and none
-//! in the model, so the real cluster may lag: a pod is still terminating, a member is not reachable yet.
-//! It can never be ahead.
+//! Compares the observed state of a real cluster with the model. Some things take time in reality
+//! and none in the model, so the real cluster may lag: a pod is still terminating, a member is not
+//! reachable yet. It can never be ahead.
 
 use std::collections::BTreeSet;
 
@@ -71,7 +71,7 @@ impl Model {
     }
 
     fn etcd_difference(&self, etcd: &EtcdState, real: &ObservedState) -> Option<String> {
-        // The pod of a member whose object was deleted terminates a little later.
+        // The pod of a member with a deleted object terminates a little later.
         let is_ending = |name: &MemberName| real.member(name).is_none_or(is_terminating);
         if !self.has_quorum() && !self.listed.iter().any(|entry| is_ending(&entry.name)) {
             return Some("etcd has quorum, and it should not".to_owned());

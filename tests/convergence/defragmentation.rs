@@ -21,7 +21,7 @@ pub(crate) struct DbFiles {
     enabled: bool,
     /// The members with much free space.
     free: BTreeSet<MemberName>,
-    /// The members whose file has reached its quota.
+    /// The members with a file that has reached its quota.
     over_quota: BTreeSet<MemberName>,
     /// What fills the files apart from free space.
     old_revisions: bool,

@@ -220,7 +220,8 @@ impl Model {
             self.pods.insert(name.clone(), Process::DataMissing);
             return;
         }
-        // A late initial member starts with the same first entries as the others, and has no data to lose.
+        // A late initial member starts with the same first entries as the others, and has no data
+        // to lose.
         let is_late = start_mode == StartMode::Bootstrap && self.formed;
         let is_listed = self.listed.iter().any(|entry| entry.name == *name);
         if is_listed && (is_late || self.has_quorum()) {

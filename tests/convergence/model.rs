@@ -1,5 +1,5 @@
-//! A small model of a cluster: etcd as raft allows, the agent, pods and disks. An action that violates a
-//! safety property is recorded in `violation`.
+//! A small model of a cluster: etcd as raft allows, the agent, pods and disks. An action that
+//! violates a safety property is recorded in `violation`.
 
 mod apply;
 mod compare;

@@ -1,5 +1,5 @@
-//! Versions and templates in the model: the desired version, the current step, what old versions left in the
-//! raft log, and rollbacks.
+//! Versions and templates in the model: the desired version, the current step, what old versions
+//! left in the raft log, and rollbacks.
 
 use quorate::etcd_cluster::state::{Downgrade, MemberName, Rollback, VersionProgress};
 
@@ -58,7 +58,8 @@ impl Model {
         !self.releases.choices.is_empty()
     }
 
-    /// The versions that the user may set now: at most one below, and no reversal between two minors.
+    /// The versions that the user may set now: at most one below, and no reversal between two
+    /// minors.
     pub(super) fn possible_versions(&self) -> impl Iterator<Item = u8> {
         let Releases { choices, desired, .. } = self.releases;
         let running = self.lowest_running();
@@ -82,7 +83,9 @@ impl Model {
     /// The template in use instead of the spec.
     pub(super) fn rolled_back_to(&self) -> Option<Template> {
         let recorded = self.rollback_record;
-        recorded.filter(|it| it.desired == self.desired_template()).map(|it| it.previous)
+        recorded
+            .filter(|rollback| rollback.desired == self.desired_template())
+            .map(|rollback| rollback.previous)
     }
 
     /// The template of new pods.
@@ -201,7 +204,8 @@ impl Model {
         templates.map(|template| template.minor).min().unwrap_or(self.releases.target)
     }
 
-    /// Records the target of the next step at the end of a reconciliation, if all members are ready for it.
+    /// Records the target of the next step at the end of a reconciliation, if all members are ready
+    /// for it.
     pub(super) fn record_target(&mut self) {
         let running = self.lowest_running();
         let is_same = |entry: &Entry| {

@@ -1,6 +1,6 @@
-//! Replays the trace of a real run in the model: each entry must follow from the previous one by its plan,
-//! applied in full or in part, and by faults. A model that deviates from etcd and Kubernetes could not
-//! replay it. `make record-trace` records it again.
+//! Replays the trace of a real run in the model: each entry must follow from the previous one by
+//! its plan, applied in full or in part, and by faults. A model that deviates from etcd and
+//! Kubernetes could not replay it. `make record-trace` records it again.
 
 use std::collections::HashSet;
 
@@ -138,8 +138,8 @@ fn model_can_replay_the_trace_of_a_real_cluster() {
         }
         let faults = replay(&entries).unwrap_or_else(|error| panic!("{cluster}: {error}"));
         println!("{cluster}: {} entries, {faults} faults", entries.len());
-        // A deleted member, a lost one, a manual removal, hibernation and resumption; edits of the template
-        // do not count.
+        // A deleted member, a lost one, a manual removal, hibernation and resumption; edits of the
+        // template do not count.
         assert!(faults >= 5, "only {faults} faults");
     }
 }

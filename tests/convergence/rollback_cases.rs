@@ -1,5 +1,6 @@
-//! Faults during a bad update, whose pods do not start or are rejected: a pod that is lost meanwhile is
-//! recreated from the previous template, and a new member is not tried with the bad one again and again.
+//! Faults during a bad update, whose pods do not start or are rejected: a pod that is lost
+//! meanwhile is recreated from the previous template, and a new member is not tried with the bad
+//! one again and again.
 
 use quorate::etcd_cluster::plan::Reason;
 use quorate::etcd_cluster::state::MemberName;
@@ -33,8 +34,8 @@ fn pod_lost_during_canary_is_recreated_from_previous_template() {
     assert!(cases > 1000, "{cases}");
 }
 
-/// A bad update is rolled back, and quorum is kept, whichever pods are lost in these reconciliations. Each
-/// pod is recreated before the next one is lost.
+/// A bad update is rolled back, and quorum is kept, whichever pods are lost in these
+/// reconciliations. Each pod is recreated before the next one is lost.
 fn check_rolled_back(bad: &Model, losses: &[(usize, &str)]) {
     let mut model = bad.clone();
     for round in 0..MAX_RECONCILES {

@@ -1,5 +1,5 @@
-//! TLS and authentication in the model. The schemes of a pod come from the same functions that the operator
-//! uses.
+//! TLS and authentication in the model. The schemes of a pod come from the same functions that the
+//! operator uses.
 
 use quorate::etcd_cluster::plan::{Plan, Step};
 use quorate::etcd_cluster::state::{AuthState, MemberName};
@@ -18,7 +18,7 @@ pub(crate) struct PodTransport {
     has_certs: bool,
 }
 
-/// What the spec asks for, and what is recorded.
+/// The spec, and what is recorded.
 #[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Access {

@@ -1,8 +1,8 @@
 //! Bootstraps a cluster with all initial members at once; they are chosen only once.
 //!
 //! Crash safety: the initial members are recorded before the first is created, so that a change of
-//! `spec.replicas` cannot alter the initial cluster that the first of them was started with. Until the
-//! cluster ID is recorded no client can have written data, so the bootstrap can be aborted.
+//! `spec.replicas` cannot alter the initial cluster that the first of them was started with. Until
+//! the cluster ID is recorded no client can have written data, so the bootstrap can be aborted.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use super::pods;
@@ -51,8 +51,8 @@ fn initial_names(state: &ObservedState) -> Vec<MemberName> {
     state.candidate_names.iter().take(state.desired.replicas).cloned().collect()
 }
 
-/// Members exist, and their record is lost, as after a restore of objects without their status. Members
-/// that ran before rejoin; none bootstraps again.
+/// Members exist, and their record is lost, as after a restore of objects without their status.
+/// Members that ran before rejoin; none bootstraps again.
 fn record_lost(state: &ObservedState) -> Decision {
     if let Reading::Known(etcd) = &state.etcd {
         return (vec![Task::RecordClusterId(etcd.cluster)], Reason::Bootstrapping);
@@ -93,7 +93,8 @@ fn in_progress(state: &ObservedState, initial: &[MemberName]) -> Decision {
         return (vec![Task::RecordClusterId(etcd.cluster)], Reason::Bootstrapping);
     }
     let missing = initial.iter().filter(|name| state.member(name).is_none()).cloned();
-    // Its EtcdMember was deleted. It may have been a member already, so it must not bootstrap again.
+    // Its EtcdMember was deleted. It may have been a member already, so it must not bootstrap
+    // again.
     let make: fn(_) -> Task =
         if state.bootstrap.started { Task::AdoptVolume } else { Task::CreateBootstrapMember };
     let missing: Vec<Task> = missing.map(make).collect();
@@ -113,8 +114,8 @@ fn in_progress(state: &ObservedState, initial: &[MemberName]) -> Decision {
     (tasks, Reason::Bootstrapping)
 }
 
-/// Whether too few initial members are left for a quorum, or one cannot start from its pod and would
-/// start from a new one.
+/// Whether too few initial members are left for a quorum, or one cannot start from its pod and
+/// would start from a new one.
 fn cannot_form_quorum(state: &ObservedState, initial: &[MemberName]) -> bool {
     let find = |name| state.member(name);
     // A pod that has been terminating for that long is on a lost node.

@@ -1,7 +1,9 @@
-//! Handles the CORRUPT alarm: members have different data, and nothing else is done until they match.
+//! Handles the CORRUPT alarm: members have different data, and nothing else is done until they
+//! match.
 //!
-//! The data that a quorum of voters has is right: etcd acknowledges nothing else. Members with other data
-//! are replaced one at a time, like lost ones. Without such a majority the user must decide.
+//! The data that a quorum of voters has is right: etcd acknowledges nothing else. Members with
+//! other data are replaced one at a time, like lost ones. Without such a majority the user must
+//! decide.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use super::{Decision, heal, removal, rollout, unknown_members};
@@ -36,7 +38,7 @@ pub(super) fn rule(state: &ObservedState, etcd: &EtcdState) -> Decision {
     let lost = heal::rule(state, etcd).or_else(|| unknown_members(state, etcd)).filter(is_action);
     // Or it does not start with the desired template.
     let failing = || rollout::rollback(state, etcd);
-    // A healthy member whose data cannot be read may stay so for good.
+    // If the data of a healthy member cannot be read, that may last for good.
     let is_incomparable = |entry: &ListedMember| entry.data_hash.is_none() && entry.is_healthy();
     let reason = if etcd.voters().any(is_incomparable) {
         Reason::CorruptionUnresolved
@@ -67,7 +69,8 @@ fn majority_possible(state: &ObservedState, etcd: &EtcdState) -> bool {
     unreachable > 0 && largest.saturating_add(unreachable) >= quorum(etcd.voters().count())
 }
 
-/// Continues the removal of members with other data. One with the right data is needed for the majority.
+/// Continues the removal of members with other data. One with the right data is needed for the
+/// majority.
 fn leaving(state: &ObservedState, etcd: &EtcdState, majority: u64) -> Decision {
     let may_leave = |member: &&Member| {
         etcd.entry(&member.name).is_none_or(|entry| entry.data_hash != Some(majority))

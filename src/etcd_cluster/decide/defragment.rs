@@ -1,9 +1,9 @@
-//! Defragments members one at a time, the leader last: on a schedule, above a threshold, and if a database
-//! file has reached its quota.
+//! Defragments members one at a time, the leader last: on a schedule, above a threshold, and if a
+//! database file has reached its quota.
 //!
-//! Guarantees: a member is unavailable while it is defragmented, so before that every voter has passed a
-//! linearizable read, and there is no learner that would need a snapshot. Each member is defragmented at
-//! most twice in a run, so that a run that does not help ends.
+//! Guarantees: a member is unavailable while it is defragmented, so before that every voter has
+//! passed a linearizable read, and there is no learner that would need a snapshot. Each member is
+//! defragmented at most twice in a run, so that a run that does not help ends.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use super::Decision;
@@ -43,7 +43,8 @@ pub(super) fn unavailable_alone(state: &ObservedState) -> Decision {
     is_unavailable.then_some((Step::Wait, reason))
 }
 
-/// Reclaims space while a quota is exceeded and writes are rejected; disarms the alarm only after that.
+/// Reclaims space while a quota is exceeded and writes are rejected; disarms the alarm only after
+/// that.
 pub(super) fn reclaim_space(state: &ObservedState, etcd: &EtcdState) -> Decision {
     if etcd.quota == Quota::Ok || !may_disrupt(etcd) {
         return None;

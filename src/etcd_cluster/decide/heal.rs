@@ -1,7 +1,7 @@
 //! Marks a voter for removal if it cannot recover and the others have quorum without it.
 //!
-//! It is removed before its replacement is added: otherwise the quorum would grow while one voter is
-//! down.
+//! It is removed before its replacement is added: otherwise the quorum would grow while one voter
+//! is down.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use super::{Decision, pods, rollout};
@@ -33,8 +33,8 @@ fn healing(state: &ObservedState, etcd: &EtcdState, member: &Member) -> Healing 
         // An initial member that was removed from etcd's list. New members have their own rule.
         return if member.intent == Intent::Bootstrap { Healing::Replace } else { Healing::Keep };
     };
-    // A reachable member is not lost, whatever its objects look like. A pod from a template that was
-    // rolled back is recreated before the member is replaced.
+    // A reachable member is not lost, whatever its objects look like. A pod from a template that
+    // was rolled back is recreated before the member is replaced.
     let is_recreated = pods::is_inactive_and_stale(state, member)
         && member.pod == Reading::Known(PodState::Active);
     let is_own_failure = !rollout::caused_by_update(state, Some(etcd), member);

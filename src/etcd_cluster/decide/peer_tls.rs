@@ -1,8 +1,8 @@
-//! Switches the scheme of the peer URLs one member at a time: first etcd's member list, then the pod, by a
-//! rolling update.
+//! Switches the scheme of the peer URLs one member at a time: first etcd's member list, then the
+//! pod, by a rolling update.
 //!
-//! Guarantees: all members have peer certificates before the first peer URL changes, because the pods are
-//! updated for that first.
+//! Guarantees: all members have peer certificates before the first peer URL changes, because the
+//! pods are updated for that first.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use super::Decision;
@@ -11,9 +11,9 @@ use crate::etcd_cluster::state::{
     EtcdState, ListedMember, Member, ObservedState, PodState, Reading, TemplateState,
 };
 
-/// Finishes a switch that is recorded and not yet in etcd's member list, even if the spec has changed
-/// since: the member's next pod listens with the recorded scheme, and the others must reach it. They have
-/// their certificates.
+/// Finishes a switch that is recorded and not yet in etcd's member list, even if the spec has
+/// changed since: the member's next pod listens with the recorded scheme, and the others must reach
+/// it. They have their certificates.
 pub(super) fn in_progress(state: &ObservedState, etcd: &EtcdState) -> Decision {
     let (pending, _) =
         voters(state, etcd).find(|(member, entry)| member.peer_scheme != entry.peer_scheme)?;
@@ -34,7 +34,7 @@ pub(super) fn rule(state: &ObservedState, etcd: &EtcdState) -> Decision {
     Some((if can_proceed { update() } else { Step::Wait }, Reason::TlsTransition))
 }
 
-/// The voters that remain. Older etcd releases promote a learner whose peer URL is updated.
+/// The voters that remain. Older etcd releases promote a learner when its peer URL is updated.
 fn voters<'a>(
     state: &'a ObservedState,
     etcd: &'a EtcdState,

@@ -1,7 +1,8 @@
 //! Creates missing pods, removes scheduling gates, and adopts volumes without an EtcdMember.
 //!
-//! Crash safety: only the first pod of a member may bootstrap or join, and it has a scheduling gate until
-//! it is recorded as started. Every later pod rejoins with its data; its agent exits if the data is missing.
+//! Crash safety: only the first pod of a member may bootstrap or join, and it has a scheduling gate
+//! until it is recorded as started. Every later pod rejoins with its data; its agent exits if the
+//! data is missing.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use super::rollout::confirms_update;
@@ -53,8 +54,8 @@ fn task(state: &ObservedState, member: &Member) -> Option<Task> {
         }
         Reading::Known(PodState::Gated) => Some(Task::MarkStarted(name())),
         Reading::Known(PodState::Terminated) => Some(Task::DeleteInactivePod(name())),
-        // The pod waits for something only the old spec requires. New and initial members have their
-        // own rules.
+        // The pod waits for something only the old spec requires. New and initial members have
+        // their own rules.
         Reading::Known(PodState::Active)
             if is_inactive_and_stale(state, member) && is_voter(state, member) =>
         {
@@ -65,8 +66,8 @@ fn task(state: &ObservedState, member: &Member) -> Option<Task> {
     }
 }
 
-/// The template of this member's next pod. Until a canary confirms an update, all other pods are created
-/// from the previous template, so that a bad update affects at most one member.
+/// The template of this member's next pod. Until a canary confirms an update, all other pods are
+/// created from the previous template, so that a bad update affects at most one member.
 pub(super) fn pod_template(state: &ObservedState, member: &Member) -> PodTemplate {
     // The pod of a member that etcd does not list may stay on a lost node for good.
     let counts = |other: &&Member| other.name != member.name && is_listed(state, &other.name);
@@ -81,9 +82,9 @@ pub(super) fn pod_template(state: &ObservedState, member: &Member) -> PodTemplat
     }
 }
 
-/// Whether one member is the canary, or becomes it before the other. Of members without a pod it is the
-/// first; but a member whose stale pod is being deleted still has an update that did not start, and tries
-/// the next one when the pod is gone.
+/// Whether one member is the canary, or becomes it before the other. Of members without a pod it is
+/// the first; but a member with a stale pod that is being deleted still has an update that did not
+/// start, and tries the next one when the pod is gone.
 fn is_canary_before(state: &ObservedState, one: &Member, other: &Member) -> bool {
     let lacks_pod = |member: &Member| member.pod == Reading::Known(PodState::Missing);
     let is_candidate = |member: &&Member| lacks_pod(member) && is_listed(state, &member.name);

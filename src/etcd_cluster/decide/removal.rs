@@ -1,4 +1,5 @@
-//! Removes a member: leadership first, then etcd's member list, then the pod, then its other objects.
+//! Removes a member: leadership first, then etcd's member list, then the pod, then its other
+//! objects.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use super::Decision;
@@ -11,9 +12,9 @@ pub(super) fn rule(state: &ObservedState, etcd: &EtcdState) -> Decision {
     leaving(state).find_map(|member| next(etcd, member))
 }
 
-/// The reason if no member can be removed yet. Other rules come before this: replacing a member that lost
-/// its data must not wait for a removal that is blocked by it. The pod of a removed member is not waited
-/// for: its node may be lost, and pods are never force-deleted.
+/// The reason if no member can be removed yet. Other rules come before this: replacing a member
+/// that lost its data must not wait for a removal that is blocked by it. The pod of a removed
+/// member is not waited for: its node may be lost, and pods are never force-deleted.
 pub(super) fn blocked(state: &ObservedState, etcd: &EtcdState) -> Decision {
     let is_listed = |member: &&Member| etcd.entry(&member.name).is_some();
     leaving(state).find(is_listed).map(|_| (Step::Wait, Reason::RemovalBlocked))

@@ -1,7 +1,7 @@
 //! Recreates outdated pods, one at a time: unhealthy members first, the leader last.
 //!
-//! Guarantees: before a member is disrupted, enough others for a quorum have passed a linearizable read.
-//! So if the member does not recover, it is the only one affected.
+//! Guarantees: before a member is disrupted, enough others for a quorum have passed a linearizable
+//! read. So if the member does not recover, it is the only one affected.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use super::{Decision, pods};
@@ -27,8 +27,8 @@ pub(super) fn rule(state: &ObservedState, etcd: &EtcdState) -> Decision {
     if etcd.blocking_alarm {
         return Some((Step::Wait, Reason::RollingUpdateBlocked));
     }
-    // An unhealthy member may run with a template that was rolled back since. While another one is the
-    // canary, it would be recreated from the same template.
+    // An unhealthy member may run with a template that was rolled back since. While another one is
+    // the canary, it would be recreated from the same template.
     let is_unhealthy = |entry: &ListedMember| entry.healthy == Reading::Known(false);
     let can_change = |member: &Member| pods::pod_template(state, member) == PodTemplate::Desired;
     let mut unhealthy =
@@ -90,9 +90,9 @@ fn tolerates_losing(state: &ObservedState, etcd: &EtcdState, entry: &ListedMembe
     healthy >= quorum(all) || is_small && healthy.saturating_add(1) == all
 }
 
-/// Whether a member fails because of the update: then a replacement would fail in the same way, and each
-/// attempt would cost a member. If another member is healthy with the same template, the failure has
-/// another cause.
+/// Whether a member fails because of the update: then a replacement would fail in the same way, and
+/// each attempt would cost a member. If another member is healthy with the same template, the
+/// failure has another cause.
 pub(super) fn caused_by_update(
     state: &ObservedState,
     etcd: Option<&EtcdState>,

@@ -24,8 +24,8 @@ pub(super) fn rule(state: &ObservedState, etcd: &EtcdState) -> Decision {
     }
 }
 
-/// The member to remove: one that has not joined yet, else the newest follower, else the leader. The last
-/// voter is never removed: its data would be lost.
+/// The member to remove: one that has not joined yet, else the newest follower, else the leader.
+/// The last voter is never removed: its data would be lost.
 fn removal_candidate<'a>(state: &'a ObservedState, etcd: &EtcdState) -> Option<&'a Member> {
     let newest_first = || state.members.iter().rev().filter(|member| !member.intent.is_leaving());
     if let Some(joining) = newest_first().find(|member| etcd.entry(&member.name).is_none()) {

@@ -45,11 +45,7 @@ fn outliers_do_not_count() {
     // Cumulative counts up to 1 ms, 100 ms, 200 ms, and without bound.
     let pair = |counts: [u64; 4]| {
         pair_round_trip(
-            &[1000, 100_000, 200_000, u64::MAX]
-                .map(|it| it)
-                .into_iter()
-                .zip(counts)
-                .collect::<Vec<_>>(),
+            &[1000, 100_000, 200_000, u64::MAX].into_iter().zip(counts).collect::<Vec<_>>(),
         )
     };
     assert_eq!(pair([20, 20, 20, 20]), Some(trip(0, 1000)));

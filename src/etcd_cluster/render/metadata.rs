@@ -1,5 +1,6 @@
 //! What all objects of a cluster share: names, labels, owner references, and the URLs of members.
-//! Under `Disconnect` no object is owned by the EtcdCluster, so that members keep running without it.
+//! Under `Disconnect` no object is owned by the EtcdCluster, so that members keep running without
+//! it.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! The etcd options that depend on the spec or on measurements, each with its reason. One list gives the
-//! flags and `status.tuning`, so that what is reported is what runs.
+//! The etcd options that depend on the spec or on measurements, each with its reason. One list
+//! gives the flags and `status.tuning`, so that what is reported is what runs.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::time::Duration;
@@ -56,8 +56,8 @@ const FEATURE_GATES: &[(&str, &str)] =
 pub(crate) struct Measured {
     /// The heartbeat profile that fits the peer round-trip times.
     pub(crate) heartbeat: HeartbeatProfile,
-    /// The capacity of the smallest PVC, if there is one. A PVC whose request was increased may not have
-    /// been resized, and may never be.
+    /// The capacity of the smallest PVC, if there is one. A PVC whose request was increased may not
+    /// have been resized, and may never be.
     pub(crate) smallest_volume: Option<u64>,
 }
 

@@ -35,7 +35,8 @@ impl Blueprint<'_> {
             restart_policy: Some("Always".to_owned()),
             scheduling_gates: scheduling_gates(start_mode),
             automount_service_account_token: Some(false),
-            // A user's Service named `etcd` would become environment variables that etcd reads as flags.
+            // A user's Service named `etcd` would become environment variables that etcd reads as
+            // flags.
             enable_service_links: Some(false),
             termination_grace_period_seconds: Some(GRACE_SECONDS),
             security_context: Some(pod_security_context()),
@@ -82,7 +83,8 @@ fn pod_security_context() -> PodSecurityContext {
         run_as_user: Some(USER),
         run_as_group: Some(USER),
         fs_group: Some(USER),
-        // Change the group of files on a new volume only: on a large one it would take minutes each time.
+        // Change the group of files on a new volume only: on a large one it would take minutes each
+        // time.
         fs_group_change_policy: Some("OnRootMismatch".to_owned()),
         seccomp_profile: Some(SeccompProfile {
             type_: "RuntimeDefault".to_owned(),

@@ -1,8 +1,8 @@
-//! Builds the observed state from the objects in Kubernetes, the probe of etcd, the recorded status and
-//! the time.
+//! Builds the observed state from the objects in Kubernetes, the probe of etcd, the recorded status
+//! and the time.
 //!
-//! Guarantees: a member and its pod are matched by name, a member and its entry in etcd's list by peer
-//! URL; nothing is ever matched by its position in a list.
+//! Guarantees: a member and its pod are matched by name, a member and its entry in etcd's list by
+//! peer URL; nothing is ever matched by its position in a list.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use jiff::Timestamp;
@@ -121,7 +121,8 @@ impl StateInputs<'_> {
             etcd_member::Intent::Leave if is_removed(object) => Intent::Removed,
             etcd_member::Intent::Leave => Intent::Leave,
         };
-        // Deletion of the EtcdMember is ignored here: its pod is deleted with it, and then the object.
+        // Deletion of the EtcdMember is ignored here: its pod is deleted with it, and then the
+        // object.
         let pod = self.objects.pod(&name);
         let volume = match self.objects.pvc(&name) {
             None => VolumeState::Missing,
@@ -132,8 +133,8 @@ impl StateInputs<'_> {
         let differs = pod.is_some_and(|pod| {
             pod::template_differs(self.blueprint, &name, pod) || trust_differs(pod)
         });
-        // A reachable etcd runs, whatever the kubelet reports so far. One that has run before and does
-        // not run now is restarted by the kubelet.
+        // A reachable etcd runs, whatever the kubelet reports so far. One that has run before and
+        // does not run now is restarted by the kubelet.
         let attempts = self.blueprint.spec.repair.recreate_attempts;
         let cannot_run = self.probe.status(&name).is_none()
             && pod.is_some_and(|pod| !pod::has_run(pod) || pod::is_crash_looping(pod, attempts));
@@ -217,7 +218,8 @@ impl StateInputs<'_> {
         }
     }
 
-    /// What the next version requires of the raft log, if another one follows the effective version.
+    /// What the next version requires of the raft log, if another one follows the effective
+    /// version.
     pub(crate) fn raft_log_requirement(&self) -> Option<RaftLogRequirement> {
         let next = self.path.following()?;
         let status = self.objects.cluster.status.clone().unwrap_or_default();
@@ -236,8 +238,8 @@ impl StateInputs<'_> {
         })
     }
 
-    /// Whether an alarm forbids disruption of members. NOSPACE forbids a version change only: raising the
-    /// quota needs a restart.
+    /// Whether an alarm forbids disruption of members. NOSPACE forbids a version change only:
+    /// raising the quota needs a restart.
     fn blocks_disruption(&self, alarm: &Alarm) -> bool {
         let effective = self.path.effective();
         let differs = self.path.lowest_running.is_some_and(|running| running != effective);
@@ -255,7 +257,8 @@ impl StateInputs<'_> {
             && probe.is_some_and(|probe| is_voter(probe) && !probe.linearizable_read_ok)
     }
 
-    /// Whether a member is healthy. A response from another member ID at its address does not count.
+    /// Whether a member is healthy. A response from another member ID at its address does not
+    /// count.
     fn is_healthy(&self, name: &MemberName, id: u64, learner: bool) -> bool {
         let Some(probe) = self.probe.members.get(name) else { return false };
         let Some(status) = &probe.status else { return false };

@@ -1,7 +1,8 @@
-//! The database files of the members: whether to defragment them, and whether to compact before that.
+//! The database files of the members: whether to defragment them, and whether to compact before
+//! that.
 //!
-//! A file is full when its size reaches the quota, however much of it is free. So the size counts, and
-//! the quota that the member runs with, which may differ from the spec.
+//! A file is full when its size reaches the quota, however much of it is free. So the size counts,
+//! and the quota that the member runs with, which may differ from the spec.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::time::Duration;
@@ -23,10 +24,10 @@ use crate::etcd_cluster::state::{MemberName, Reading};
 
 /// Less than this is never worth a defragmentation.
 const MIN_RECLAIM: u64 = 1 << 20;
-/// The minimum time between two runs that are triggered by free space alone.
+/// The minimum time between two runs that are triggered by free space.
 const THRESHOLD_INTERVAL: Duration = Duration::from_hours(1);
-/// The minimum time between two runs that are triggered by NOSPACE, if the space is used up again or was
-/// not enough. Users have that time to read the status.
+/// The minimum time between two runs that are triggered by NOSPACE, if the space is used up again
+/// or was not enough. Users have that time to read the status.
 const NOSPACE_RETRY_DELAY: Duration = Duration::from_mins(5);
 
 /// A member's database file.
@@ -44,7 +45,8 @@ impl DbFile {
         self.size.saturating_sub(self.in_use)
     }
 
-    /// Whether this size leaves a fifth of the quota free. With less the alarm would be back at once.
+    /// Whether this size leaves a fifth of the quota free. With less the alarm would be back at
+    /// once.
     fn leaves_headroom(self, bytes: u64) -> bool {
         self.quota.is_some_and(|quota| bytes <= quota.div_euclid(5).saturating_mul(4))
     }
@@ -111,8 +113,8 @@ impl StateInputs<'_> {
         })
     }
 
-    /// The revision to compact to, if even the space in use exceeds what the quota allows. Once in a run:
-    /// if that does not help, more compactions do not help either.
+    /// The revision to compact to, if even the space in use exceeds what the quota allows. Once in
+    /// a run: if that does not help, more compactions do not help either.
     fn compact_to(&self, view: &QuorumView, status: &DefragStatus) -> Option<Revision> {
         let was_tried = status.run().is_some_and(|run| run.trigger == DefragTrigger::NoSpace);
         let fits =
@@ -121,12 +123,12 @@ impl StateInputs<'_> {
             return None;
         }
         let retained = match self.blueprint.spec.options.compaction {
-            // Revisions that the spec retains stay. Only etcd knows the age of a revision, and compacts
-            // by age itself.
+            // Revisions that the spec retains stay. Only etcd knows the age of a revision, and
+            // compacts by age itself.
             Some(Compaction::Count(count)) => i64::from(count),
             Some(Compaction::Age(_)) => return None,
-            // Writes are rejected, so connected clients have seen every revision; others must be able
-            // to list and watch again at any time.
+            // Writes are rejected, so connected clients have seen every revision; others must be
+            // able to list and watch again at any time.
             None => 0,
         };
         let target = view.revision.saturating_sub(retained);
@@ -150,7 +152,7 @@ impl StateInputs<'_> {
         let DbFile { size, in_use, quota } = file;
         let desired = self.blueprint.spec.defragment.as_ref();
         let min_free = if is_full(view) {
-            // If defragmentation alone ends the alarm, any gain is worth it.
+            // If defragmentation without compaction ends the alarm, any gain is worth it.
             let ends_alarm = !file.leaves_headroom(size) && file.leaves_headroom(in_use);
             Some(if ends_alarm { MIN_RECLAIM } else { quota.unwrap_or(size).div_euclid(20) })
         } else {

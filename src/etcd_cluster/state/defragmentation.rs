@@ -1,5 +1,5 @@
-//! The state of defragmentation and compaction: the recorded run says which members are done, the
-//! sizes of the database files say which members are worth defragmenting.
+//! The state of defragmentation and compaction: the recorded run has the members that are done, the
+//! sizes of the database files show which members are worth defragmenting.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ pub struct Defragmentation {
     pub due: Option<DefragTrigger>,
     /// The member that may be unreachable because it is being defragmented.
     pub in_progress: Option<MemberName>,
-    /// The revision to compact to, if defragmentation alone does not reclaim enough space.
+    /// The revision to compact to, if defragmentation does not reclaim enough space.
     pub compact_to: Option<Revision>,
     /// Whether etcd may still be compacting: space becomes free in the background.
     pub waiting_for_compaction: bool,

@@ -1,5 +1,5 @@
-//! Whether a member has been unhealthy for too long, or its pod fails to start. Durations are taken from
-//! the conditions of the EtcdMember, so that a restart of the operator does not reset them.
+//! Whether a member has been unhealthy for too long, or its pod fails to start. Durations are taken
+//! from the conditions of the EtcdMember, so that a restart of the operator does not reset them.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::time::Duration;
@@ -15,7 +15,8 @@ use crate::etcd_cluster::state::pod;
 
 /// A member in a crash loop is not replaced earlier than this.
 const MIN_CRASH_GRACE: Duration = Duration::from_mins(1);
-/// A learner, or an isolated voter, has this many times `replaceAfterSeconds`: it may have much to replay.
+/// A learner, or an isolated voter, has this many times `replaceAfterSeconds`: it may have much to
+/// replay.
 const LEARNER_PATIENCE_FACTOR: u32 = 6;
 
 /// Whether a member has been unhealthy for longer than the spec allows, and still is.
@@ -28,8 +29,8 @@ pub(crate) fn is_replacement_due(
     let lasted = |since| duration_since(inputs, since);
     let patience = repair.replace_after.saturating_mul(LEARNER_PATIENCE_FACTOR);
     if let Some(status) = inputs.probe.status(&name_of(object)) {
-        // A reachable voter may be unhealthy only for lack of a quorum, so it counts only if the others
-        // have one. A learner that never catches up blocks every other membership change.
+        // A reachable voter may be unhealthy only for lack of a quorum, so it counts only if the
+        // others have one. A learner that never catches up blocks every other membership change.
         let since = if status.is_learner {
             learner_since(object)
         } else {
@@ -43,7 +44,8 @@ pub(crate) fn is_replacement_due(
     }
     let Some(since) = unreachable_since(object) else { return false };
     let duration = match pod {
-        // A new pod has the full time: the previous one may have had a template that was rolled back.
+        // A new pod has the full time: the previous one may have had a template that was rolled
+        // back.
         Some(pod) => lasted(created_at(pod).map_or(since, |created| created.max(since))),
         // The member has its data, and restarts once a pod can be created for it.
         None if inputs.objects.pvc(&name_of(object)).is_some() => return false,

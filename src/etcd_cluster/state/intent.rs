@@ -1,5 +1,5 @@
-//! The intent of a member. `Removed` is more than `Leave`: such a member is never started again, even
-//! while no quorum is reachable.
+//! The intent of a member. `Removed` is more than `Leave`: such a member is never started again,
+//! even while no quorum is reachable.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use serde::{Deserialize, Serialize};

@@ -59,8 +59,8 @@ fn has_data_missing_exit(container: &ContainerStatus) -> bool {
     !runs && last == Some(i32::from(EXIT_DATA_MISSING))
 }
 
-/// Whether etcd in the pod has ended for good: the kubelet restarts no container of a pod that is being
-/// deleted. Its address is unused by then, and a connection to it would only time out.
+/// Whether etcd in the pod has ended for good: the kubelet restarts no container of a pod that is
+/// being deleted. Its address is unused by then, and a connection to it would only time out.
 pub(crate) fn has_ended(pod: &Pod) -> bool {
     let terminated =
         |container: &ContainerStatus| container.state.as_ref()?.terminated.as_ref().map(drop);
@@ -74,9 +74,9 @@ pub(crate) fn has_ended(pod: &Pod) -> bool {
     }
 }
 
-/// Whether a pod is within its termination grace period. Its etcd is not queried then: with TLS, each
-/// open connection delays the exit by a second or more. A pod that is still there after the grace period
-/// may stay for good, and is queried again.
+/// Whether a pod is within its termination grace period. Its etcd is not queried then: with TLS,
+/// each open connection delays the exit by a second or more. A pod that is still there after the
+/// grace period may stay for good, and is queried again.
 pub(crate) fn is_ending(pod: &Pod, now: Timestamp) -> bool {
     pod.metadata.deletion_timestamp.as_ref().is_some_and(|until| now < until.0)
 }
@@ -136,9 +136,9 @@ pub(crate) fn template_differs(blueprint: &Blueprint<'_>, name: &MemberName, pod
     }
 }
 
-/// A hash that changes whenever a member's pod would be rendered differently. It excludes the list of
-/// peers, which changes with every member that is added or removed, and the image of the agent: an
-/// upgrade of the operator alone restarts no member.
+/// A hash that changes whenever a member's pod would be rendered differently. It excludes the list
+/// of peers, which changes with every member that is added or removed, and the image of the agent:
+/// an upgrade of the operator restarts no member.
 pub(crate) fn template_hash(blueprint: &Blueprint<'_>, name: &MemberName) -> Option<String> {
     let blueprint = Blueprint { agent_image: "", agent_pull_policy: None, ..*blueprint };
     let pod = blueprint.pod(name, StartMode::Rejoin, &[], "").ok()?;

@@ -216,7 +216,8 @@ fn pod_of_another_template_is_stale_until_etcd_runs_in_it() {
     }
 }
 
-/// If this hash changes, the next release recreates every pod of every cluster. Note that in the changelog.
+/// If this hash changes, the next release recreates every pod of every cluster. Note that in the
+/// changelog.
 #[test]
 fn template_hash_is_the_same_as_in_the_previous_release() {
     let spec = cluster(json!({}));

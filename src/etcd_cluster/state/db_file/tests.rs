@@ -13,8 +13,8 @@ use crate::etcd_cluster::version::UpgradePath;
 
 const MEBI: i64 = 1 << 20;
 
-/// The state of three voters with a quota of 100 MiB, from a spec, the recorded status, and the size and
-/// the size in use of their database files in MiB.
+/// The state of three voters with a quota of 100 MiB, from a spec, the recorded status, and the
+/// size and the size in use of their database files in MiB.
 fn state(spec: Value, recorded: Value, files: [(i64, i64); 3], full: bool) -> ObservedState {
     let spec = cluster(spec);
     let blueprint = blueprint(&spec);
