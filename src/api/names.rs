@@ -64,7 +64,7 @@ pub const VIEW_ROLE: &str = "quorate-view";
 /// `ClusterRole` with write access to the kinds of the operator.
 pub const EDIT_ROLE: &str = "quorate-edit";
 /// `RoleBinding` of `NAMESPACE_ROLE` in such a namespace. Its name differs from that of the
-/// operator's own RoleBinding: the operator may delete bindings of this name, and must never delete
+/// operator's own binding: the operator may delete bindings of this name, and must never delete
 /// its own permissions.
 pub const NAMESPACE_ROLE_BINDING: &str = "quorate-namespace";
 

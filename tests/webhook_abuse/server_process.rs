@@ -54,12 +54,12 @@ pub(crate) fn run() {
     let hex: Vec<String> = generated.cert.der().iter().map(|byte| format!("{byte:02x}")).collect();
     print(&format!("{} {}\n", listener.local_addr().unwrap(), hex.concat()));
     let (stop, stopped) = oneshot::channel::<()>();
-    let served = Arc::clone(&server);
+    let shared = Arc::clone(&server);
     let serving = runtime.spawn(async move {
         let stopped = async {
             stopped.await.ok();
         };
-        served.serve(listener, std::future::pending(), stopped).await.unwrap();
+        shared.serve(listener, std::future::pending(), stopped).await.unwrap();
     });
     for line in std::io::stdin().lines() {
         line.unwrap();

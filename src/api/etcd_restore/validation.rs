@@ -26,7 +26,7 @@ pub(crate) fn validate(
         (false, false) => findings
             .required("spec.from", "set `from` (a backup) or `recoverQuorum` (a surviving member)"),
         (true, true) => {
-            findings.invalid("spec.from", "must not be set together with `recoverQuorum`")
+            findings.invalid("spec.from", "must not be set together with `recoverQuorum`");
         }
         (true, false) | (false, true) => {}
     }

@@ -25,9 +25,9 @@ pub enum Feature {
     Auth,
     /// Scheduled defragmentation.
     Defragment,
-    /// Controller for EtcdClusters.
+    /// Controller for EtcdCluster.
     Cluster,
-    /// Controller for ExampleApps.
+    /// Controller for ExampleApp.
     Application,
 }
 
