@@ -57,7 +57,7 @@ impl Stores {
             services: from_store(&self.services, cluster),
             pdbs: from_store(&self.pdbs, cluster),
             cluster: cluster.clone(),
-            previous_cluster_objects: Vec::new(),
+            previous_members: Vec::new(),
         }
         .without_previous_cluster()
     }
@@ -108,7 +108,7 @@ pub(super) async fn read_objects(
             pvcs,
             services,
             pdbs,
-            previous_cluster_objects: Vec::new(),
+            previous_members: Vec::new(),
         }
         .without_previous_cluster()
     }))

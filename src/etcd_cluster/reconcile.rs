@@ -96,12 +96,13 @@ async fn reconcile_cluster(
     };
     let blueprint = validated.blueprint(context);
     let cached = Reconciler { context, blueprint: &blueprint, now: clock::wall() };
-    if let Some(observation) = cached.observe_cached(cluster).await {
+    if let Some(observation) = Box::pin(cached.observe_cached(cluster)).await {
         let certificates = context.certificates.report(blueprint.uid);
-        return cached.publish_observation(observation, Outcome::idle(), certificates).await;
+        let published = cached.publish_observation(observation, Outcome::idle(), certificates);
+        return Box::pin(published).await;
     }
 
-    let objects = observe::read_objects(&context.objects, cluster).await;
+    let objects = Box::pin(observe::read_objects(&context.objects, cluster)).await;
     let Some(objects) = objects.map_err(ReconcileError::Observe)? else {
         context.evict(cluster);
         return Ok(Action::await_change());
@@ -112,7 +113,7 @@ async fn reconcile_cluster(
     };
     let blueprint = validated.blueprint(context);
     let live = Reconciler { context, blueprint: &blueprint, now: clock::wall() };
-    live.reconcile_live(objects).await
+    Box::pin(live.reconcile_live(objects)).await
 }
 
 /// Whether the operator has permissions in the namespace although the condition says otherwise. The
@@ -169,7 +170,7 @@ impl Reconciler<'_> {
         }
         let objects = self.context.stores.objects(cluster);
         let transport = self.transport(&objects);
-        let observation = self.observe_and_decide(objects, transport).await;
+        let observation = Box::pin(self.observe_and_decide(objects, transport)).await;
         let blueprint = self.effective_blueprint(&observation.observed);
         let scope = self.certificate_scope(&blueprint, &observation.observed.objects);
         let is_in_sync = is_idle(&observation.plan)
@@ -194,13 +195,13 @@ impl Reconciler<'_> {
         } else {
             transport
         };
-        let observation = self.observe_and_decide(objects, transport).await;
+        let observation = Box::pin(self.observe_and_decide(objects, transport)).await;
         self.trace(true, &observation);
-        let outcome = self.execute(&observation, act_error).await;
+        let outcome = Box::pin(self.execute(&observation, act_error)).await;
         self.report_execution(&observation.plan, &observation.state, &outcome).await;
         let certificates = self.context.certificates.report(self.blueprint.uid);
         let certificates = CertificateReport { error, ..certificates };
-        self.publish_observation(observation, outcome, certificates).await
+        Box::pin(self.publish_observation(observation, outcome, certificates)).await
     }
 
     /// Executes a plan. An error of the Secrets counts as the last one.

@@ -110,7 +110,7 @@ impl Reconciler<'_> {
         if let Some(event) = plan.step.event() {
             metrics.operation(reason);
             let note = format!("{step}: {}", plan.reason.summary());
-            self.emit_step_event(plan, state, outcome, event, &note).await;
+            self.emit_step_event(plan, state, outcome, (event, &note)).await;
         }
     }
 
@@ -120,8 +120,7 @@ impl Reconciler<'_> {
         plan: &Plan,
         state: &ObservedState,
         outcome: &Outcome,
-        event: &str,
-        note: &str,
+        (event, note): (&str, &str),
     ) {
         let Some(objects) = &outcome.objects else { return };
         self.emit_event(&objects.cluster, plan.reason, event, note).await;
@@ -212,7 +211,9 @@ impl Reconciler<'_> {
         }
         Ok(Action::requeue(match progress {
             Progress::Idle if is_stale => PROGRESS_DELAY,
-            progress => requeue::after(progress, reason),
+            Progress::Idle | Progress::Acted | Progress::Stale | Progress::Failed => {
+                requeue::after(progress, reason)
+            }
         }))
     }
 }

@@ -124,6 +124,7 @@ pub(crate) fn cluster_status(input: &StatusInput<'_>) -> EtcdClusterStatus {
         service_name: Field::Known(names::client_service(blueprint.name).into()),
         binding: if formed { binding(blueprint.name) } else { Field::Absent },
         highest_revision: restore_floor(input, &previous).into(),
+        db_size: members.iter().filter_map(|member| member.db_size.known().copied()).max().into(),
         members: Field::Known(members),
         rollback: rollback::active(cluster).cloned().into(),
         plan: Field::Known(PlanStatus {

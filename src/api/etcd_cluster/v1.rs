@@ -41,6 +41,7 @@ object! {
         printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp", description = "Time since creation."),
         printcolumn(name = "Up-To-Date", type_ = "integer", priority = 1, json_path = ".status.updatedReplicas", description = "Number of members that run the current pod template."),
         printcolumn(name = "Target", type_ = "string", priority = 1, json_path = ".spec.version", description = "Desired etcd version."),
+        printcolumn(name = "DB-Size", type_ = "integer", priority = 1, json_path = ".status.dbSize", description = "Largest database size of any member in bytes."),
         printcolumn(name = "Message", type_ = "string", priority = 1, json_path = ".status.conditions[?(@.type==\"Ready\")].message", description = "Message of the Ready condition."),
     )]
     #[schemars(extend("required" = ["version"], "x-kubernetes-validations" = cel_rules::V1.rules()))]

@@ -23,8 +23,10 @@ pub(crate) fn validate(
         require_kind_feature(Feature::Restore, context, findings);
     }
     match (new.spec.from.is_set(), new.spec.recover_quorum.is_set()) {
-        (false, false) => findings
-            .required("spec.from", "set `from` (a backup) or `recoverQuorum` (a surviving member)"),
+        (false, false) => {
+            let message = "set `from` (a backup) or `recoverQuorum` (a surviving member)";
+            findings.required("spec.from", message);
+        }
         (true, true) => {
             findings.invalid("spec.from", "must not be set together with `recoverQuorum`");
         }

@@ -28,7 +28,7 @@ fn objects(
         pvcs: Vec::new(),
         services: vec![blueprint.members_service(), blueprint.client_service()],
         pdbs: vec![blueprint.pdb(voters)],
-        previous_cluster_objects: Vec::new(),
+        previous_members: Vec::new(),
     }
 }
 

@@ -20,7 +20,7 @@ pub(crate) struct ClusterObjects {
     pub(crate) services: Vec<Service>,
     pub(crate) pdbs: Vec<PodDisruptionBudget>,
     /// Members and pods of a previous cluster with this name that still exist.
-    pub(crate) previous_cluster_objects: Vec<MemberName>,
+    pub(crate) previous_members: Vec<MemberName>,
 }
 
 impl ClusterObjects {
@@ -49,7 +49,7 @@ impl ClusterObjects {
         remove_others(&mut self.pdbs, uid.as_ref());
         removed.sort();
         removed.dedup();
-        self.previous_cluster_objects = removed;
+        self.previous_members = removed;
         self
     }
 

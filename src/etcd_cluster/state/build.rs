@@ -85,7 +85,7 @@ impl StateInputs<'_> {
                 .collect(),
             orphaned_volumes: self.volumes_without_member(|claim| objects.is_ours(claim)),
             retained_volumes: self.volumes_without_member(|claim| !objects.is_ours(claim)),
-            previous_cluster_objects: objects.previous_cluster_objects.clone(),
+            previous_cluster_objects: objects.previous_members.clone(),
             etcd: match &probe.quorum {
                 Reading::Known(view) => Reading::Known(self.etcd(view)),
                 Reading::Unknown => Reading::Unknown,

@@ -147,6 +147,7 @@ impl Spoke for v1alpha1::EtcdClusterStatus {
             service_name,
             binding: _,
             highest_revision: _,
+            db_size: _,
             members,
             rollback: _,
             defragmentation: _,

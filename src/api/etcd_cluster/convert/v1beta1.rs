@@ -220,6 +220,7 @@ impl Spoke for v1beta1::EtcdClusterStatus {
             service_name,
             binding: _,
             highest_revision: _,
+            db_size: _,
             members: _,
             rollback: _,
             defragmentation: _,

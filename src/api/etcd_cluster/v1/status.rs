@@ -54,6 +54,9 @@ object! {
         /// Upper bound of revisions seen; a restore bumps the revision beyond it.
         #[schemars(range(min = 0, max = MAX_SAFE_INTEGER))]
         highest_revision: i64,
+        /// Largest database size of any member in bytes, rounded up to quarters.
+        #[schemars(range(min = 0, max = MAX_SAFE_INTEGER))]
+        db_size: i64,
         /// Observed state of each member.
         #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
         members: Vec<MemberStatus>,

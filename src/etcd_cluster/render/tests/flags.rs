@@ -203,7 +203,7 @@ fn tls_transition_accepts_both_client_schemes_and_mounts_peer_certs() {
         pvcs: Vec::new(),
         services: Vec::new(),
         pdbs: Vec::new(),
-        previous_cluster_objects: Vec::new(),
+        previous_members: Vec::new(),
     };
     let transport = Transport::observe(&closed, &objects, jiff::Timestamp::UNIX_EPOCH);
     let switching = Blueprint { transport: Some(&transport), ..blueprint(&closed) };

@@ -27,7 +27,7 @@ pub(crate) fn objects(members: Vec<Value>, pods: Vec<Value>, claims: Vec<Value>)
         pvcs: claims.into_iter().map(object).collect(),
         services: Vec::new(),
         pdbs: Vec::new(),
-        previous_cluster_objects: Vec::new(),
+        previous_members: Vec::new(),
     }
 }
 
