@@ -386,7 +386,7 @@ use super::seen;
     assert_eq!(modules, ["api", "app", "app", "app"]);
     assert_eq!(
         source.modules_in("crate::clients::kube::client(super::super::telemetry::error_chain)"),
-        ["ports", "telemetry"]
+        ["clients", "telemetry"]
     );
     let found: Vec<&str> = impure(&source).map(|(_, word)| word).collect();
     assert_eq!(found, ["std::env", "std::fs", "std::fs"]);
