@@ -23,10 +23,10 @@ QUORATE = $(CARGO) run --quiet --locked --package quorate --bin quorate --
 demo: prerequisites ## Show the product: a local cluster, the operator in it, what it can do
 	@$(CLUSTER) demo
 
-test: lint unit properties bench-check attacks cluster-test stories ## Prove everything: format, lints, unit tests, stories on the real cluster
+test: lint unit properties bench-check webhook-abuse cluster-test e2e ## All checks: format, lints, unit tests, end-to-end tests on the local cluster
 
 ##@ The inner loop
-.PHONY: fmt lint unit properties properties-long convergence-long attacks attacks-long bench bench-check bench-record
+.PHONY: fmt lint unit properties properties-long convergence-long webhook-abuse webhook-abuse-long bench bench-check bench-record
 fmt: ## Format the code
 	@$(CARGO) fmt --all
 
@@ -37,7 +37,7 @@ lint: prerequisites ## Check format and lints
 
 unit: prerequisites ## Tests that need no cluster (seconds)
 	@echo "== unit tests"
-	@$(CARGO) test --locked --workspace --lib --bins --test agent --test architecture --test cli --test convergence --test docs --test election --test fuzz --test architecture --test manifests --test refused --test reviews --test rules --test samples
+	@$(CARGO) test --locked --workspace --lib --bins --test agent --test architecture --test cli --test convergence --test docs --test fuzz --test leader_election --test manifests --test denied --test admission_reviews --test rules --test samples
 
 # Optimised, because a property is tried on 100,000 objects for each pair of versions.
 PROPERTIES = $(CARGO) test --locked --profile properties --package quorate --test admission --test conversion
@@ -53,13 +53,13 @@ convergence-long: prerequisites ## The walk through every state of a cluster wit
 	@$(CARGO) test --locked --profile properties --package quorate --test convergence -- --ignored --nocapture
 
 # Optimised, like the program that people run.
-ATTACKS = $(CARGO) test --locked --profile properties --package quorate --test attacks
-attacks: prerequisites ## Hostile clients at the webhook port, and an honest one among them
-	@echo "== attacks on the webhook port"
-	@$(ATTACKS)
+WEBHOOK_ABUSE = $(CARGO) test --locked --profile properties --package quorate --test webhook_abuse
+webhook-abuse: prerequisites ## Hostile clients at the webhook server, beside legitimate ones
+	@echo "== hostile clients at the webhook server"
+	@$(WEBHOOK_ABUSE)
 
-attacks-long: prerequisites ## The same with 100,000 hostile requests (many minutes)
-	@QUORATE_ATTACKS=100000 QUORATE_SEED=$${QUORATE_SEED:-$$(date +%s)} $(ATTACKS)
+webhook-abuse-long: prerequisites ## The same with 100,000 hostile requests (many minutes)
+	@QUORATE_ATTACKS=100000 QUORATE_SEED=$${QUORATE_SEED:-$$(date +%s)} $(WEBHOOK_ABUSE)
 
 BENCH = $(CARGO) bench --quiet --locked --profile properties --package quorate --bench reviews --
 bench: prerequisites ## What a review costs in allocations and time
@@ -68,52 +68,52 @@ bench: prerequisites ## What a review costs in allocations and time
 bench-check: prerequisites ## Fail when a review allocates a tenth more than is recorded
 	@$(BENCH) --check
 
-bench-record: prerequisites ## Write benches/reviews.md anew
+bench-record: prerequisites ## Record benches/reviews.md
 	@$(BENCH) --record
 
 ##@ Tests on the real cluster
-.PHONY: stories stories-long diary bench-cluster bench-gap cluster-test cluster-versions
-stories: prerequisites ## The stories, on the local cluster (started if need be, and reset)
-	@echo "== stories on the real cluster"
+.PHONY: e2e e2e-long record-trace bench-cluster bench-write-gap cluster-test cluster-versions
+e2e: prerequisites ## End-to-end tests on the local cluster (started if it does not run, and reset)
+	@echo "== end-to-end tests"
 	@$(CLUSTER) up
 	@$(CLUSTER) reset
 	@$(CLUSTER) images
-	@$(CARGO) test --locked --package quorate --test stories -- --test-threads 4
+	@$(CARGO) test --locked --package quorate --test e2e -- --test-threads 4
 
-stories-long: prerequisites ## The stories that take many minutes each, with their figures
+e2e-long: prerequisites ## End-to-end tests that take minutes each, with their figures
 	@$(CLUSTER) up
 	@$(CLUSTER) reset
 	@$(CLUSTER) images
-	@$(CARGO) test --locked --package quorate --test stories -- --ignored --nocapture --test-threads 1
+	@$(CARGO) test --locked --package quorate --test e2e -- --ignored --nocapture --test-threads 1
 
-diary: prerequisites ## Write down anew what a real run saw and did, for the model to explain (minutes)
+record-trace: prerequisites ## Record the observations and decisions of a real run, for the model to replay (minutes)
 	@$(CLUSTER) up
 	@$(CLUSTER) reset
 	@$(CLUSTER) images
-	@QUORATE_DIARY=$(CURDIR)/tests/convergence/diary.jsonl $(CARGO) test --locked --package quorate --test stories -- \
-		--ignored --nocapture whoever_dies_at_any_moment
+	@QUORATE_TRACE=$(CURDIR)/tests/convergence/trace.jsonl $(CARGO) test --locked --package quorate --test e2e -- \
+		--ignored --nocapture every_action_completes_after_a_crash
 
-bench-cluster: prerequisites ## What a cluster costs: seconds, memory and calls, beside a bare StatefulSet (a quarter of an hour)
+bench-cluster: prerequisites ## The cost of a cluster: seconds, memory and API calls, beside a bare StatefulSet (a quarter of an hour)
 	@$(CLUSTER) up
 	@$(CLUSTER) reset
 	@$(CLUSTER) images
 	@$(CARGO) bench --quiet --locked --profile dev --package quorate --bench cluster
 
-bench-gap: prerequisites ## The longest time without a write during an upgrade, with and without moving the leader (ten minutes)
+bench-write-gap: prerequisites ## The longest time without a write during an upgrade, with and without leader transfer (ten minutes)
 	@$(CLUSTER) up
 	@$(CLUSTER) reset
 	@$(CLUSTER) images
-	@$(CARGO) bench --quiet --locked --profile dev --package quorate --bench gap
+	@$(CARGO) bench --quiet --locked --profile dev --package quorate --bench write_unavailability
 
 cluster-test: prerequisites ## The local cluster's own tests: they end the one that runs, and start others
 	@echo "== the local cluster comes, goes and survives crashes"
 	@$(CARGO) test --locked --package quorate-cluster --test lifecycle -- --test-threads 1
 
-cluster-versions: prerequisites ## The stories on every Kubernetes the local cluster knows (long)
+cluster-versions: prerequisites ## End-to-end tests on every Kubernetes version of the local cluster (long)
 	@versions=$$($(CLUSTER) versions); for version in $$versions; do \
 		$(CLUSTER) down; \
 		$(CLUSTER) --kubernetes $$version up; \
-		$(MAKE) stories; \
+		$(MAKE) e2e; \
 	done
 
 ##@ The local cluster

@@ -1,6 +1,7 @@
-//! What one review costs: allocations and their bytes, which are the same on every machine, and the time, which
-//! is not. `make bench` prints the table; `make bench-check` compares it with `benches/reviews.md` and fails when
-//! a review costs a tenth more than is recorded there; `make bench-record` writes it anew.
+//! The cost of one review: allocations and their bytes, which are the same on every machine, and
+//! the time, which is not. `make bench` prints the table; `make bench-check` compares it with
+//! `benches/reviews.md` and fails when a review allocates a tenth more than is recorded; `make
+//! bench-record` records it.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -21,16 +22,16 @@ use quorate::api::kinds;
 use quorate::webhook::handler::{Outcome, ReviewType, handle};
 use serde_json::{Value, json};
 
-/// When it all happens: schedules have a next run from here.
+/// The present time of all reviews, from which schedules derive their next run.
 const NOW: &str = "2026-11-16T06:00:00Z";
-/// How long each review is repeated for the time.
-const WHILE: Duration = Duration::from_millis(300);
-/// A change of a tenth is a change; less may come with a new release of a library.
-const TOLERANCE: u64 = 10;
+/// How long each review is repeated to measure its time.
+const MEASURE_INTERVAL: Duration = Duration::from_millis(300);
+/// The tolerated fraction, as a divisor: a new release of a library may allocate slightly more.
+const TOLERANCE_DIVISOR: u64 = 10;
 
 struct Review {
     name: &'static str,
-    errand: ReviewType,
+    kind: ReviewType,
     body: Vec<u8>,
     outcome: Outcome,
 }
@@ -43,8 +44,8 @@ struct Cost {
 }
 
 fn main() {
-    let mode = std::env::args().find(|word| ["--check", "--record"].contains(&word.as_str()));
-    let measured: Vec<(Review, Cost)> = reviews().into_iter().map(measured).collect();
+    let mode = std::env::args().find(|arg| ["--check", "--record"].contains(&arg.as_str()));
+    let measured: Vec<(Review, Cost)> = reviews().into_iter().map(measure).collect();
     let table = table(&measured);
     print!("{table}");
     match mode.as_deref() {
@@ -72,7 +73,7 @@ fn hub(object: &Value) -> Value {
     convert(object.clone(), &kind.api_version(kind.hub())).unwrap()
 }
 
-fn filled(object: &Value) -> Value {
+fn with_defaults(object: &Value) -> Value {
     kinds::by_name(object["kind"].as_str().unwrap()).unwrap().with_defaults(object, None)
 }
 
@@ -114,27 +115,27 @@ fn reviews() -> Vec<Review> {
 fn admissions() -> Vec<Review> {
     use ReviewType::{Mutate, Validate};
     let small = sample("quickstart/etcdcluster.yaml");
-    let large = filled(&sample("production/placement.yaml"));
-    let done = filled(&small);
-    let mut scaled = done.clone();
+    let large = with_defaults(&sample("production/placement.yaml"));
+    let complete = with_defaults(&small);
+    let mut scaled = complete.clone();
     scaled["spec"]["replicas"] = json!(5);
-    let mut wrong = small.clone();
-    wrong["spec"]["replicas"] = json!(9);
+    let mut invalid = small.clone();
+    invalid["spec"]["replicas"] = json!(9);
     let mut edited = sample("compat/etcdcluster-v1alpha1.yaml");
-    let old = filled(&hub(&edited));
+    let old = with_defaults(&hub(&edited));
     edited["spec"]["size"] = json!(5);
     let create = |object: &Value| admission("CREATE", "v1", object, &Value::Null);
     let update = |new: &Value, old: &Value| admission("UPDATE", "v1", new, old);
-    let carried = admission("UPDATE", "v1alpha1", &hub(&edited), &old);
+    let spoke_update = admission("UPDATE", "v1alpha1", &hub(&edited), &old);
     [
-        ("validate a new small object", Validate, create(&done), Outcome::Allowed),
+        ("validate a new small object", Validate, create(&complete), Outcome::Allowed),
         ("validate a new large object", Validate, create(&large), Outcome::Allowed),
-        ("validate a change", Validate, update(&scaled, &done), Outcome::Allowed),
-        ("validate what has not changed", Validate, update(&done, &done), Outcome::Allowed),
-        ("refuse a new object", Mutate, create(&wrong), Outcome::Denied),
+        ("validate a change", Validate, update(&scaled, &complete), Outcome::Allowed),
+        ("validate an unchanged object", Validate, update(&complete, &complete), Outcome::Allowed),
+        ("deny a new object", Mutate, create(&invalid), Outcome::Denied),
         ("default a new small object", Mutate, create(&small), Outcome::Patched),
-        ("default what is complete", Mutate, create(&done), Outcome::Allowed),
-        ("carry a change through v1alpha1", Mutate, carried, Outcome::Patched),
+        ("default a complete object", Mutate, create(&complete), Outcome::Allowed),
+        ("update through v1alpha1", Mutate, spoke_update, Outcome::Patched),
     ]
     .map(review)
     .into()
@@ -145,29 +146,28 @@ fn conversions() -> Vec<Review> {
     let hub = hub(&alpha);
     let of = |objects: &[Value], desired| conversion(objects, desired);
     [
-        ("convert one up", of(std::slice::from_ref(&alpha), "v1")),
-        ("convert one down", of(std::slice::from_ref(&hub), "v1alpha1")),
-        ("convert a thousand up", of(&vec![alpha; 1000], "v1")),
+        ("convert one to v1", of(std::slice::from_ref(&alpha), "v1")),
+        ("convert one from v1", of(std::slice::from_ref(&hub), "v1alpha1")),
+        ("convert a thousand to v1", of(&vec![alpha; 1000], "v1")),
     ]
     .map(|(name, body)| review((name, ReviewType::Convert, body, Outcome::Converted)))
     .into()
 }
 
-fn review((name, errand, body, outcome): (&'static str, ReviewType, Vec<u8>, Outcome)) -> Review {
-    Review { name, errand, body, outcome }
+fn review((name, kind, body, outcome): (&'static str, ReviewType, Vec<u8>, Outcome)) -> Review {
+    Review { name, kind, body, outcome }
 }
 
-fn measured(review: Review) -> (Review, Cost) {
+fn measure(review: Review) -> (Review, Cost) {
     let now: Timestamp = NOW.parse().unwrap();
-    let run = || black_box(handle(review.errand, black_box(&review.body), now));
-    // What is made once for all reviews is not a cost of this one.
+    let run = || black_box(handle(review.kind, black_box(&review.body), now));
+    // The first run initializes what all reviews share, which is not a cost of this one.
     let reply = run();
-    let words = String::from_utf8_lossy(&reply.body);
-    let words: String = words.chars().take(300).collect();
-    assert_eq!(reply.outcome, review.outcome, "{}: {words}", review.name);
+    let body: String = String::from_utf8_lossy(&reply.body).chars().take(300).collect();
+    assert_eq!(reply.outcome, review.outcome, "{}: {body}", review.name);
     let counted = allocation_counter::measure(|| drop(run()));
-    let (begun, mut times) = (Instant::now(), 0_u32);
-    while begun.elapsed() < WHILE {
+    let (started, mut times) = (Instant::now(), 0_u32);
+    while started.elapsed() < MEASURE_INTERVAL {
         drop(run());
         times = times.saturating_add(1);
     }
@@ -175,7 +175,7 @@ fn measured(review: Review) -> (Review, Cost) {
         bytes: review.body.len(),
         allocations: counted.count_total,
         allocated: counted.bytes_total,
-        time: begun.elapsed().checked_div(times).unwrap_or_default(),
+        time: started.elapsed().checked_div(times).unwrap_or_default(),
     };
     (review, cost)
 }
@@ -194,7 +194,7 @@ fn table(measured: &[(Review, Cost)]) -> String {
 
 fn page(table: &str) -> String {
     format!(
-        "# What a review costs\n\nRecorded by `make bench-record`. Allocations are compared by `make bench-check`; the time is of the\n\
+        "# The cost of a review\n\nRecorded by `make bench-record`. Allocations are compared by `make bench-check`; the time is of the\n\
          machine that recorded it.\n\n{table}"
     )
 }
@@ -203,16 +203,16 @@ fn check(measured: &[(Review, Cost)]) {
     let recorded = std::fs::read_to_string(record()).unwrap_or_default();
     let rows = recorded.lines().filter(|line| line.starts_with("| ")).skip(2);
     let cells = rows.map(|line| line.split('|').map(str::trim).collect::<Vec<_>>());
-    let known: BTreeMap<&str, u64> =
+    let recorded: BTreeMap<&str, u64> =
         cells.filter_map(|row| Some((*row.get(1)?, row.get(3)?.parse().ok()?))).collect();
     for (review, cost) in measured {
-        let Some(before) = known.get(review.name) else {
+        let Some(before) = recorded.get(review.name) else {
             panic!("{} is not recorded; run `make bench-record`", review.name);
         };
-        let most = before.saturating_add(before.div_euclid(TOLERANCE));
+        let max = before.saturating_add(before.div_euclid(TOLERANCE_DIVISOR));
         assert!(
-            cost.allocations <= most,
-            "{}: {} allocations, {before} are recorded; if that is wanted, run `make bench-record`",
+            cost.allocations <= max,
+            "{}: {} allocations, {before} are recorded; if that is intended, run `make bench-record`",
             review.name,
             cost.allocations
         );

@@ -1,8 +1,7 @@
-//! The vocabulary: the words every room may use, and what they mean.
-//! Comes in: objects as they were written. Goes out: kinds in all their versions, conversions,
-//! defaults, verdicts, and the list of custom resource definitions.
-//! May touch: std, serde, schemars, croner, jiff, regex, strsim, k8s-openapi, kube's derive. It imports
-//! no other module of ours and does no I/O.
+//! The Kubernetes API of the operator: kinds in all their versions, conversion, defaults, validation
+//! and the CRDs, with the types and names that every other module shares.
+//!
+//! It does no I/O and uses no other module of this crate.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 pub mod bytes;

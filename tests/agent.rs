@@ -1,18 +1,17 @@
-//! The agent in a member's pod, from the outside: what starts, what is refused, and what is remembered.
-//! Comes in: the program, two folders, and a stand-in for etcd that tells its flags. Goes out: its
-//! promises, one sentence each.
+//! The start agent as a process, with a shell in place of etcd that prints its flags: when etcd is
+//! started, when the start is denied, and what is recorded.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
-#[path = "support/program.rs"]
-mod program;
+#[path = "support/binary.rs"]
+mod binary;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-use program::{finished, folder};
+use binary::{finished, folder};
 
-/// A member's volume and a pod's own folder.
+/// The volume of a member and the directory of its pod.
 struct Member {
     data: PathBuf,
     pod: PathBuf,
@@ -23,36 +22,36 @@ impl Member {
         Self { data: folder(), pod: folder() }
     }
 
-    /// Starts it as a container would; in the place of etcd a shell tells its flags.
-    fn start(&self, told: &str) -> Output {
+    /// Runs the agent as the container does; a shell prints the flags of etcd.
+    fn start(&self, mode: &str) -> Output {
         let (data, pod) = (self.data.to_str().unwrap(), self.pod.to_str().unwrap());
-        let line = ["agent", "start", "--start-mode", told, "--data", data, "--pod", pod, "--"];
+        let line = ["agent", "start", "--start-mode", mode, "--data", data, "--pod", pod, "--"];
         let etcd = ["/bin/sh", "-c", "echo \"$@\"", "etcd", "--name=a"];
         finished(&[&line[..], &etcd].concat())
     }
 
-    fn starts(&self, told: &str, state: &str) {
-        let output = self.start(told);
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert_eq!(said, format!("--name=a --initial-cluster-state={state}\n"), "{output:?}");
+    fn starts(&self, mode: &str, state: &str) {
+        let output = self.start(mode);
+        let flags = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(flags, format!("--name=a --initial-cluster-state={state}\n"), "{output:?}");
         assert!(output.status.success());
     }
 
-    fn refuses(&self, told: &str) {
-        let output = self.start(told);
+    fn denies(&self, mode: &str) {
+        let output = self.start(mode);
         assert_eq!(output.status.code(), Some(77), "{output:?}");
         assert_eq!(output.stdout, b"", "etcd was started");
-        let words = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(words.starts_with("quorate: refused to start etcd: "), "{words}");
-        assert!(!words.trim_end().contains('\n'), "one sentence to show: {words}");
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(message.starts_with("quorate: refused to start etcd: "), "{message}");
+        assert!(!message.trim_end().contains('\n'), "more than one line: {message}");
     }
 
-    /// What etcd leaves when it ends before it has a log.
-    fn begin(&self) {
+    /// The state that etcd leaves when it exits before the first WAL file.
+    fn initialize(&self) {
         fs::create_dir_all(self.data.join("member/snap")).unwrap();
     }
 
-    fn write_log(&self) {
+    fn write_wal(&self) {
         fs::create_dir_all(self.data.join("member/wal")).unwrap();
         fs::write(self.data.join("member/wal/0000000000000000-0000000000000000.wal"), "x").unwrap();
     }
@@ -61,56 +60,59 @@ impl Member {
         fs::remove_dir_all(self.data.join("member")).unwrap();
     }
 
-    /// The pod is deleted and made again, on the same volume.
-    fn another_pod(&mut self) {
+    /// The pod is recreated with the same volume.
+    fn recreate_pod(&mut self) {
         self.pod = folder();
     }
 }
 
 #[test]
-fn a_founder_founds_once_and_returns_with_its_log() {
+fn initial_member_bootstraps_once_and_rejoins_with_its_wal() {
     let mut member = Member::new();
     member.starts("bootstrap", "new");
-    member.begin();
+    member.initialize();
     member.starts("bootstrap", "new");
-    member.write_log();
+    member.write_wal();
     member.starts("bootstrap", "existing");
-    member.another_pod();
+    member.recreate_pod();
     member.starts("rejoin", "existing");
 }
 
 #[test]
-fn a_member_whose_data_is_gone_is_refused_for_ever() {
-    for told in ["bootstrap", "join"] {
+fn member_with_missing_data_is_never_started() {
+    for mode in ["bootstrap", "join"] {
         let member = Member::new();
-        assert!(member.start(told).status.success());
-        member.write_log();
+        assert!(member.start(mode).status.success());
+        member.write_wal();
         member.empty();
-        member.refuses(told);
-        member.refuses(told);
+        member.denies(mode);
+        member.denies(mode);
     }
     let mut member = Member::new();
-    member.another_pod();
-    member.refuses("rejoin");
-    member.begin();
-    member.refuses("rejoin");
+    member.recreate_pod();
+    member.denies("rejoin");
+    member.initialize();
+    member.denies("rejoin");
 }
 
 #[test]
-fn a_disk_that_cannot_be_read_is_not_an_empty_one() {
+fn unreadable_data_directory_does_not_count_as_empty() {
     let member = Member::new();
-    // Where a folder belongs is something else.
+    // A file in place of the WAL directory.
     fs::create_dir_all(member.data.join("member")).unwrap();
     fs::write(member.data.join("member/wal"), "x").unwrap();
     let output = member.start("bootstrap");
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(output.stdout, b"");
-    let words = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(words.contains("failed to inspect the data directory before etcd starts"), "{words}");
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        message.contains("failed to inspect the data directory before etcd starts"),
+        "{message}"
+    );
 }
 
 #[test]
-fn what_cannot_be_remembered_is_not_started() {
+fn etcd_is_not_started_if_the_start_cannot_be_recorded() {
     let mut member = Member::new();
     member.pod = member.pod.join("not-there");
     let output = member.start("bootstrap");
@@ -118,13 +120,13 @@ fn what_cannot_be_remembered_is_not_started() {
 }
 
 #[test]
-fn the_program_copies_itself_and_the_copy_works() {
+fn installed_copy_of_the_binary_works() {
     let to = folder();
     let installed = || finished(&["agent", "install", "--to", to.to_str().unwrap()]);
     assert!(installed().status.success());
-    assert!(installed().status.success(), "again, beside one that is there");
+    assert!(installed().status.success(), "a second installation replaces the first");
     let copy: &Path = &to.join("quorate");
-    let said = std::process::Command::new(copy).arg("version").output().unwrap();
-    assert!(said.status.success(), "{said:?}");
-    assert_eq!(fs::read_dir(&to).unwrap().count(), 1, "nothing else is left there");
+    let output = std::process::Command::new(copy).arg("version").output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(fs::read_dir(&to).unwrap().count(), 1, "other files are left");
 }

@@ -1,14 +1,14 @@
 //! The built binary: output, exit codes, and that it stays alive without a reachable cluster.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
-#[path = "support/program.rs"]
-mod program;
+#[path = "support/binary.rs"]
+mod binary;
 
 use std::fs;
 use std::net::TcpListener;
 use std::process::Command;
 
-use program::{Running, finished, folder, quorate, until};
+use binary::{Running, finished, folder, quorate, until};
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
@@ -194,7 +194,7 @@ fn address_in_use_is_reported_with_its_flag() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let listen = format!("--listen={}", taken.local_addr().unwrap());
     let output = quorate(&["run", &listen, "--lease-namespace=here"])
-        .env("KUBECONFIG", program::kubeconfig(closed_port()))
+        .env("KUBECONFIG", binary::kubeconfig(closed_port()))
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
@@ -213,7 +213,7 @@ fn signal_is_handled_while_the_cluster_configuration_is_loaded() {
          command: sh, args: [-c, 'touch {}; exec sleep 45']}}}}",
         started.display()
     );
-    let kubeconfig = program::kubeconfig_of_user(closed_port(), &user);
+    let kubeconfig = binary::kubeconfig_of_user(closed_port(), &user);
     let mut running = Running::given(&kubeconfig, &[]);
     until("the credential plugin runs", || started.is_file());
     running.signal("TERM");

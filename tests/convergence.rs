@@ -1,144 +1,147 @@
-//! Every decision about a cluster, walked through a model world to the end: clusters of 1, 3 and 5, faults at every
-//! point, crashes between any two calls, edits in flight.
-//! Comes in: the decision, which is a function. Goes out: five properties, or the shortest way to where one breaks:
-//! safety (a standing quorum is never broken, the only copy never removed, one change at a time), progress (when faults
-//! stop it comes to rest, or stands at a named state that needs a person), rest is stable, repeating is harmless, and
-//! what is unknown is treated with care.
+//! Model tests of every decision: clusters of 1, 3 and 5 members, faults at every point, crashes
+//! between any two calls, edits in flight.
+//!
+//! Checks five properties, and prints the shortest path to a violation: safety (an existing quorum
+//! is never broken, the only copy never removed, one change at a time), progress (without further
+//! faults the cluster converges, or stops at a named state that requires user action), a converged
+//! cluster is stable, repetition is harmless, and unknown state causes no harm.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::arithmetic_side_effects,
     clippy::panic,
     clippy::print_stdout,
-    reason = "a test fails by panicking, and tells how far it walked"
+    reason = "a test fails by panicking, and prints the number of states"
 )]
 
-#[path = "convergence/called.rs"]
-mod called;
-#[path = "convergence/diary.rs"]
-mod diary;
-#[path = "convergence/judged.rs"]
-mod judged;
-#[path = "convergence/tended.rs"]
-mod tended;
-#[path = "convergence/world.rs"]
-mod world;
+#[path = "convergence/defragmentation_cases.rs"]
+mod defragmentation_cases;
+#[path = "convergence/model.rs"]
+mod model;
+#[path = "convergence/replay.rs"]
+mod replay;
+#[path = "convergence/rollback_cases.rs"]
+mod rollback_cases;
+#[path = "convergence/transport_cases.rs"]
+mod transport_cases;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
+use model::{AccessChange, Fault, Model};
 use quorate::etcd_cluster::decide::decide;
 use quorate::etcd_cluster::plan::{Plan, Reason, Step, Task};
 use quorate::etcd_cluster::state::{MemberName, Reading};
-use world::{Fault, Turn, World};
 
-/// More passes than any way to rest takes.
-const MOST_PASSES: usize = 200;
+/// More reconciliations than convergence ever takes.
+const MAX_RECONCILES: usize = 200;
 
-/// A state of the walk: the world, and how many faults may still happen.
+/// A state of the exploration: the model, and how many faults may still happen.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct State {
-    world: World,
+    model: Model,
     faults: usize,
 }
 
-/// How a state was come to.
-type Trail = HashMap<State, Option<(State, String)>>;
+/// The predecessor of each state, and what led from there.
+type Predecessors = HashMap<State, Option<(State, String)>>;
 
-/// Walks every way from here, and answers with how many states there were.
-fn walk(start: World, faults: usize) -> usize {
-    let start = State { world: start, faults };
-    let mut trail: Trail = HashMap::from([(start.clone(), None)]);
+/// Explores every state that is reachable from here, and returns their number.
+fn explore(start: Model, faults: usize) -> usize {
+    let start = State { model: start, faults };
+    let mut predecessors: Predecessors = HashMap::from([(start.clone(), None)]);
     let mut next = VecDeque::from([start]);
     while let Some(state) = next.pop_front() {
-        for (word, world, faults) in ways(&state) {
-            let after = State { world, faults };
-            if let Some(broken) = after.world.broken.clone() {
-                panic!("{broken}\n{}\n-> {word}\n{after:#?}", told(&trail, &state));
+        for (action, model, faults) in successors(&state) {
+            let after = State { model, faults };
+            if let Some(violation) = after.model.violation.clone() {
+                panic!("{violation}\n{}\n-> {action}\n{after:#?}", path_to(&predecessors, &state));
             }
-            if !trail.contains_key(&after) {
-                trail.insert(after.clone(), Some((state.clone(), word)));
+            if !predecessors.contains_key(&after) {
+                predecessors.insert(after.clone(), Some((state.clone(), action)));
                 next.push_back(after);
             }
         }
-        if let Err(why) = comes_to_rest(state.world.clone().mended()) {
-            panic!("{why}\n{}", told(&trail, &state));
+        if let Err(error) = converge_from(state.model.clone().recovered()) {
+            panic!("{error}\n{}", path_to(&predecessors, &state));
         }
     }
-    trail.len()
+    predecessors.len()
 }
 
 /// Everything that can happen next.
-fn ways(state: &State) -> Vec<(String, World, usize)> {
-    let State { world, faults } = state;
-    let plan = checked(world);
-    let mut ways = vec![("pass".to_owned(), world.after(&plan, usize::MAX), *faults)];
+fn successors(state: &State) -> Vec<(String, Model, usize)> {
+    let State { model, faults } = state;
+    let plan = decide_checked(model);
+    let mut all = vec![("reconcile".to_owned(), model.apply(&plan, usize::MAX), *faults)];
     if *faults == 0 {
-        return ways;
+        return all;
     }
-    let left = faults - 1;
-    // Where releases or doors matter, what was done may also not have been told.
-    let tells = world.has_releases() || world.has_doors() || world.has_files();
-    let most = world::calls(&plan) + usize::from(tells);
-    for cut in 0..most {
-        ways.push((format!("crash before call {cut}"), world.after(&plan, cut), left));
+    let remaining = faults - 1;
+    // Where the status matters, its update may also be lost.
+    let has_status = model.has_releases() || model.has_access_changes() || model.has_db_files();
+    let max_calls = model::call_count(&plan) + usize::from(has_status);
+    for cut in 0..max_calls {
+        all.push((format!("crash before call {cut}"), model.apply(&plan, cut), remaining));
     }
-    if let Some(half) = world.half_done(&plan) {
-        ways.push(("crash within the step".to_owned(), half, left));
+    if let Some(partial) = model.partially_applied(&plan) {
+        all.push(("crash within the step".to_owned(), partial, remaining));
     }
-    for fault in world.faults() {
-        ways.push((format!("{fault:?}"), world.struck(&fault), left));
+    for fault in model.faults() {
+        all.push((format!("{fault:?}"), model.with_fault(&fault), remaining));
     }
-    ways
+    all
 }
 
-/// The plan, with what must hold for each.
-fn checked(world: &World) -> Plan {
-    let seen = world.seen();
-    let plan = decide(&seen);
-    if seen.etcd == Reading::Unknown {
-        // What is only written down needs no word from etcd.
+/// The plan, with what must hold for every plan.
+fn decide_checked(model: &Model) -> Plan {
+    let state = model.state();
+    let plan = decide(&state);
+    if state.etcd == Reading::Unknown {
+        // A step that is only recorded needs no quorum.
         let is_harmless = matches!(plan.step, Step::Wait | Step::RollBack(_));
-        assert!(is_harmless, "a step without a word from etcd: {plan:?}");
+        assert!(is_harmless, "a step without quorum: {plan:?}");
     }
-    assert_eq!(plan, decide(&seen), "the same look, another decision");
+    assert_eq!(plan, decide(&state), "the same state, another decision");
     plan
 }
 
-/// When nothing more happens to it, the world comes to rest: as it is wanted, or where a person is needed.
-fn comes_to_rest(mut world: World) -> Result<(), String> {
-    for _ in 0..MOST_PASSES {
-        let plan = checked(&world);
-        let after = world.after(&plan, usize::MAX);
-        if let Some(broken) = after.broken {
-            return Err(broken);
+/// Without further faults the model converges: to the desired state, or to one that requires user
+/// action.
+fn converge_from(mut model: Model) -> Result<(), String> {
+    for _ in 0..MAX_RECONCILES {
+        let plan = decide_checked(&model);
+        let after = model.apply(&plan, usize::MAX);
+        if let Some(violation) = after.violation {
+            return Err(violation);
         }
-        if after != world {
-            world = after;
+        if after != model {
+            model = after;
             continue;
         }
         // Nothing changes any more but the time.
-        let later = world.later();
-        if later != world {
-            world = later;
+        let later = model.advance_time();
+        if later != model {
+            model = later;
             continue;
         }
         if !plan.tasks.is_empty() || plan.step != Step::Wait {
-            return Err(format!("at rest it still does {plan:?}\n{world:#?}"));
+            return Err(format!("{plan:?}, although nothing changes\n{model:#?}"));
         }
-        return rested(&world, plan.reason);
+        return check_idle(&model, plan.reason);
     }
-    Err(format!("no rest within {MOST_PASSES} passes: {:?}\n{world:#?}", checked(&world)))
+    let plan = decide_checked(&model);
+    Err(format!("no convergence within {MAX_RECONCILES} reconciliations: {plan:?}\n{model:#?}"))
 }
 
-fn rested(world: &World, because: Reason) -> Result<(), String> {
-    let fine = match because {
-        Reason::Healthy | Reason::Hibernated => world.is_as_wanted(),
-        // It is true only where the faults themselves took too much.
-        Reason::QuorumLost => world.has_lost_its_quorum(),
-        // The only copy is in the memory of the only member.
-        Reason::RollingUpdateBlocked => world.has_one_copy_in_memory(),
-        // No data is in as many places as must agree.
-        Reason::CorruptionUnresolved => world.has_no_majority(),
+fn check_idle(model: &Model, reason: Reason) -> Result<(), String> {
+    let fine = match reason {
+        Reason::Healthy | Reason::Hibernated => model.is_as_desired(),
+        // Only if the faults themselves broke it.
+        Reason::QuorumLost => model.has_lost_quorum(),
+        // The only member has the only copy in memory.
+        Reason::RollingUpdateBlocked => model.has_single_in_memory_copy(),
+        // No data has a majority.
+        Reason::CorruptionUnresolved => model.has_no_majority(),
         Reason::Paused
         | Reason::BootstrapFailed
         | Reason::RetainedVolumesExist
@@ -169,174 +172,173 @@ fn rested(world: &World, because: Reason) -> Result<(), String> {
         | Reason::ScalingDown
         | Reason::MemberUnhealthy => false,
     };
-    if fine { Ok(()) } else { Err(format!("it rests at {because:?}\n{world:#?}")) }
+    if fine { Ok(()) } else { Err(format!("converged to {reason:?}\n{model:#?}")) }
 }
 
-/// The way to a state, in words.
-fn told(trail: &Trail, state: &State) -> String {
-    let mut words = Vec::new();
+/// The shortest path to a state.
+fn path_to(predecessors: &Predecessors, state: &State) -> String {
+    let mut actions = Vec::new();
     let mut here = state;
-    while let Some(Some((before, word))) = trail.get(here) {
-        words.push(word.clone());
-        here = before;
+    while let Some(Some((previous, action))) = predecessors.get(here) {
+        actions.push(action.clone());
+        here = previous;
     }
-    words.reverse();
-    words.join("\n-> ")
+    actions.reverse();
+    actions.join("\n-> ")
 }
 
-fn walked(replicas: usize, durable: bool, sizes: &'static [usize], faults: usize) {
-    let states = walk(World::new(replicas, durable, sizes), faults);
-    println!("{replicas} members, durable {durable}, {faults} faults: {states} states");
-    assert!(states > 20, "only {states} states: the walk shows nothing");
-}
-
-#[test]
-fn one_member_comes_to_rest_from_everywhere() {
-    walked(1, true, &[1, 3], 3);
-    walked(1, false, &[1], 2);
+fn explore_cluster(replicas: usize, persistent: bool, sizes: &'static [usize], faults: usize) {
+    let states = explore(Model::new(replicas, persistent, sizes), faults);
+    println!("{replicas} members, persistent {persistent}, {faults} faults: {states} states");
+    assert!(states > 20, "only {states} states: the exploration shows nothing");
 }
 
 #[test]
-fn three_members_come_to_rest_from_everywhere() {
-    walked(3, true, &[3, 1], 2);
-    walked(3, false, &[3], 3);
+fn one_member_converges_from_every_state() {
+    explore_cluster(1, true, &[1, 3], 3);
+    explore_cluster(1, false, &[1], 2);
 }
 
 #[test]
-fn five_members_come_to_rest_from_everywhere() {
-    walked(5, true, &[5], 1);
+fn three_members_converge_from_every_state() {
+    explore_cluster(3, true, &[3, 1], 2);
+    explore_cluster(3, false, &[3], 3);
 }
 
 #[test]
-fn a_cluster_goes_up_step_by_step_whatever_happens() {
+fn five_members_converge_from_every_state() {
+    explore_cluster(5, true, &[5], 1);
+}
+
+#[test]
+fn upgrade_completes_step_by_step_under_any_faults() {
     for (replicas, faults) in [(1, 3), (3, 2)] {
-        let world = World::new(replicas, true, &[]).with_releases(&[0, 1, 2]);
-        let states = walk(world, faults);
-        println!("{replicas} members, three releases, {faults} faults: {states} states");
+        let model = Model::new(replicas, true, &[]).with_releases(&[0, 1, 2]);
+        let states = explore(model, faults);
+        println!("{replicas} members, three versions, {faults} faults: {states} states");
     }
 }
 
 #[test]
-fn a_cluster_goes_down_a_step_and_changes_its_mind_whatever_happens() {
-    let mut world = World::new(3, true, &[]).with_releases(&[0, 1]);
-    for _ in 0..20 {
-        world = world.after(&checked(&world), usize::MAX);
-    }
-    let (above, because, _) = ends_at(&world.struck(&Fault::Ask(1)), None);
-    assert_eq!(because, Reason::Healthy);
-    let states = walk(above.struck(&Fault::Ask(0)), 1);
-    println!("3 members, down and up again, 1 fault: {states} states");
+fn downgrade_completes_or_is_reverted_under_any_fault() {
+    let model = reconciled(Model::new(3, true, &[]).with_releases(&[0, 1]), 20);
+    let (upgraded, reason, _) = converge(&model.with_fault(&Fault::SetVersion(1)), None);
+    assert_eq!(reason, Reason::Healthy);
+    let states = explore(upgraded.with_fault(&Fault::SetVersion(0)), 1);
+    println!("3 members, downgrade and upgrade, 1 fault: {states} states");
 }
 
 #[test]
-fn users_may_change_their_mind_about_releases_again_and_again() {
-    let world = after(World::new(3, true, &[]).with_releases(&[0, 1, 2]).calm(), 20);
-    let states = walk(world, 5);
-    println!("3 members, three releases, 5 edits and crashes: {states} states");
+fn version_may_be_changed_again_and_again() {
+    let model = reconciled(Model::new(3, true, &[]).with_releases(&[0, 1, 2]).quiet(), 20);
+    let states = explore(model, 5);
+    println!("3 members, three versions, 5 edits and crashes: {states} states");
 }
 
-/// What takes minutes: `make convergence-long`.
+/// Takes minutes: `make convergence-long`.
 #[test]
-#[ignore = "minutes; make convergence-long walks it"]
-fn three_faults_are_survived_from_everywhere() {
-    walked(3, true, &[3, 5], 3);
-    walked(5, true, &[5, 3], 2);
-    walked(5, true, &[5], 3);
+#[ignore = "takes minutes; run by make convergence-long"]
+fn cluster_converges_under_any_three_faults() {
+    explore_cluster(3, true, &[3, 5], 3);
+    explore_cluster(5, true, &[5, 3], 2);
+    explore_cluster(5, true, &[5], 3);
 }
 
 #[test]
-fn who_is_paused_is_left_alone() {
-    let mut world = World::new(3, true, &[3]);
-    world.paused = true;
-    let plan = checked(&world);
+fn paused_cluster_is_not_touched() {
+    let mut model = Model::new(3, true, &[3]);
+    model.paused = true;
+    let plan = decide_checked(&model);
     assert!(plan.tasks.is_empty());
     assert_eq!((plan.step, plan.reason), (Step::Wait, Reason::Paused));
 }
 
-/// A cluster of three that is well.
-fn settled() -> World {
-    after(World::new(3, true, &[3, 5]), 20)
+/// A healthy cluster of three members.
+fn healthy_cluster() -> Model {
+    reconciled(Model::new(3, true, &[3, 5]), 20)
 }
 
-/// So many passes later.
-fn after(mut world: World, passes: usize) -> World {
-    for _ in 0..passes {
-        world = world.after(&checked(&world), usize::MAX);
+/// The model after this many reconciliations.
+fn reconciled(mut model: Model, count: usize) -> Model {
+    for _ in 0..count {
+        model = model.apply(&decide_checked(&model), usize::MAX);
     }
-    world
+    model
 }
 
-/// The world after a member was made anew.
-fn touched(world: &World) -> World {
-    after(world.clone(), 3)
-}
-
-/// Passes until nothing changes any more, with a crash in one of them: what is the case then, and whose pods were made anew.
-fn ends_at(world: &World, crash: Option<(usize, usize)>) -> (World, Reason, BTreeSet<MemberName>) {
-    let mut world = world.clone();
-    let mut renewed = BTreeSet::new();
-    for pass in 0..MOST_PASSES {
-        let plan = checked(&world);
+/// Reconciles until nothing changes, with a crash in one reconciliation: the final model, its
+/// reason, and the recreated members.
+fn converge(model: &Model, crash: Option<(usize, usize)>) -> (Model, Reason, BTreeSet<MemberName>) {
+    let mut model = model.clone();
+    let mut recreated = BTreeSet::new();
+    for round in 0..MAX_RECONCILES {
+        let plan = decide_checked(&model);
         if let Step::RecreatePod(name) = &plan.step {
-            renewed.insert(name.clone());
+            recreated.insert(name.clone());
         }
-        let most = crash.filter(|it| it.0 == pass).map_or(usize::MAX, |it| it.1);
-        let after = world.after(&plan, most);
-        assert_eq!(after.broken, None);
-        let later = after.later();
-        let is_still = after == world && most == usize::MAX;
-        if is_still && later == world {
-            return (world, plan.reason, renewed);
+        let max_calls = crash.filter(|(at, _)| *at == round).map_or(usize::MAX, |(_, calls)| calls);
+        let after = model.apply(&plan, max_calls);
+        assert_eq!(after.violation, None);
+        let later = after.advance_time();
+        let is_idle = after == model && max_calls == usize::MAX;
+        if is_idle && later == model {
+            return (model, plan.reason, recreated);
         }
-        world = if is_still { later } else { after };
+        model = if is_idle { later } else { after };
     }
-    panic!("no rest: {world:#?}")
+    panic!("no convergence: {model:#?}")
 }
 
 #[test]
-fn a_change_that_nobody_starts_with_is_taken_back_wherever_somebody_crashes() {
-    for asked in [0, 1] {
-        let bad = settled().with_releases(&[0, 1]).struck(&Fault::Ask(asked)).struck(&Fault::Spoil);
-        let crashes = (0..12).flat_map(|pass| (0..4).map(move |call| Some((pass, call))));
+fn bad_update_is_rolled_back_wherever_the_operator_crashes() {
+    for version in [0, 1] {
+        let updated =
+            healthy_cluster().with_releases(&[0, 1]).with_fault(&Fault::SetVersion(version));
+        let bad = updated.with_fault(&Fault::BadSpec);
+        let crashes = (0..12).flat_map(|round| (0..4).map(move |call| Some((round, call))));
         for crash in crashes.chain([None]) {
-            let (rest, because, renewed) = ends_at(&bad, crash);
-            assert_eq!(because, Reason::RolledBack, "{crash:?}: {rest:#?}");
-            assert_eq!(renewed.len(), 1, "{crash:?}: {renewed:?} were touched");
-            // It stays so, until the spec is changed.
-            let still = (rest.clone(), Reason::RolledBack, BTreeSet::new());
-            assert_eq!(ends_at(&rest, None), still);
-            let (mended, because, _) = ends_at(&rest.struck(&Fault::Mend), None);
-            assert_eq!(because, Reason::Healthy, "{crash:?}: {mended:#?}");
-            assert!(mended.is_as_wanted(), "{mended:#?}");
+            let (end, reason, recreated) = converge(&bad, crash);
+            assert_eq!(reason, Reason::RolledBack, "{crash:?}: {end:#?}");
+            assert_eq!(recreated.len(), 1, "{crash:?}: {recreated:?} were recreated");
+            // The rollback holds until the spec changes.
+            let unchanged = (end.clone(), Reason::RolledBack, BTreeSet::new());
+            assert_eq!(converge(&end, None), unchanged);
+            let (fixed, reason, _) = converge(&end.with_fault(&Fault::FixSpec), None);
+            assert_eq!(reason, Reason::Healthy, "{crash:?}: {fixed:#?}");
+            assert!(fixed.is_as_desired(), "{fixed:#?}");
         }
     }
 }
 
-/// Stories let the operator die in each deed that has a word; so each has one, and happens here, too.
+/// End-to-end tests crash the operator at each named action; so each action has a name, and occurs
+/// here.
 #[test]
-fn every_deed_is_done_somewhere_and_has_its_word() {
+fn every_action_is_named_and_occurs() {
     let all: BTreeSet<&str> = Task::NAMES.into_iter().chain(Step::NAMES).collect();
-    let mut done = tended::deeds_of_a_full_cluster();
-    let mut next = VecDeque::from([World::new(3, true, &[3, 1, 0])]);
-    // The leader goes only where somebody sends it away.
-    let away = |name: &str| Fault::SendAway(MemberName(name.to_owned()));
-    next.extend(["a", "b", "c"].map(|name| settled().struck(&away(name))));
-    next.push_back(touched(&settled().struck(&Fault::Spoil)).later());
-    next.push_back(settled().with_releases(&[0, 1, 2]).struck(&Fault::Ask(2)));
-    let above = ends_at(&settled().with_releases(&[0, 1]).struck(&Fault::Ask(1)), None).0;
-    next.push_back(above.struck(&Fault::Ask(0)));
-    let turned = |turn| settled().with_doors().struck(&Fault::Turn(turn));
-    next.push_back(turned(Turn::Peers));
-    next.push_back(ends_at(&turned(Turn::Users), None).0.struck(&Fault::Turn(Turn::Users)));
-    next.push_back(turned(Turn::Users));
-    let mut next: VecDeque<_> = next.into_iter().map(|world| State { world, faults: 2 }).collect();
-    let mut trail: Trail = next.iter().map(|state| (state.clone(), None)).collect();
+    let mut done = defragmentation_cases::actions_of_a_full_cluster();
+    let mut next = VecDeque::from([Model::new(3, true, &[3, 1, 0])]);
+    // The leader is removed only if the user marks it.
+    let leave = |name: &str| Fault::MarkLeaving(MemberName(name.to_owned()));
+    next.extend(["a", "b", "c"].map(|name| healthy_cluster().with_fault(&leave(name))));
+    let bad = healthy_cluster().with_fault(&Fault::BadSpec);
+    next.push_back(reconciled(bad, 3).advance_time());
+    next.push_back(healthy_cluster().with_releases(&[0, 1, 2]).with_fault(&Fault::SetVersion(2)));
+    let upgrading = healthy_cluster().with_releases(&[0, 1]).with_fault(&Fault::SetVersion(1));
+    next.push_back(converge(&upgrading, None).0.with_fault(&Fault::SetVersion(0)));
+    let changed =
+        |change| healthy_cluster().with_access_changes().with_fault(&Fault::ChangeAccess(change));
+    next.push_back(changed(AccessChange::PeerTls));
+    let with_auth = converge(&changed(AccessChange::Auth), None).0;
+    next.push_back(with_auth.with_fault(&Fault::ChangeAccess(AccessChange::Auth)));
+    next.push_back(changed(AccessChange::Auth));
+    let mut next: VecDeque<_> = next.into_iter().map(|model| State { model, faults: 2 }).collect();
+    let mut predecessors: Predecessors = next.iter().map(|state| (state.clone(), None)).collect();
     while let Some(state) = next.pop_front().filter(|_| done != all) {
-        done.extend(checked(&state.world).action_names());
-        for (word, world, faults) in ways(&state) {
-            let after = State { world, faults };
-            if !trail.contains_key(&after) {
-                trail.insert(after.clone(), Some((state.clone(), word)));
+        done.extend(decide_checked(&state.model).action_names());
+        for (action, model, faults) in successors(&state) {
+            let after = State { model, faults };
+            if !predecessors.contains_key(&after) {
+                predecessors.insert(after.clone(), Some((state.clone(), action)));
                 next.push_back(after);
             }
         }
@@ -345,15 +347,22 @@ fn every_deed_is_done_somewhere_and_has_its_word() {
 }
 
 #[test]
-fn every_fault_can_happen_somewhere() {
-    let world = settled();
-    let names: Vec<String> = world.faults().iter().map(|it| format!("{it:?}")).collect();
-    for word in
-        ["LosePod", "LoseDisk", "EmptyDisk", "LoseAllPods", "Unmake", "Erase", "Edit", "Change"]
-    {
-        assert!(names.iter().any(|it| it.starts_with(word)), "{word} is not in {names:?}");
+fn every_fault_can_occur() {
+    let model = healthy_cluster();
+    let faults: Vec<String> = model.faults().iter().map(|fault| format!("{fault:?}")).collect();
+    for name in [
+        "LosePod(",
+        "LoseDisk(",
+        "EmptyDisk(",
+        "LoseAllPods",
+        "DeleteMember(",
+        "DeleteMemberAndVolume(",
+        "SetReplicas(",
+        "ChangeTemplate",
+    ] {
+        assert!(faults.iter().any(|fault| fault.starts_with(name)), "{name}: {faults:?}");
     }
-    assert!(matches!(world.faults().first(), Some(Fault::LosePod(_))));
-    let asked = world.with_releases(&[0, 1]).faults();
-    assert!(asked.contains(&Fault::Ask(1)), "{asked:?}");
+    assert!(matches!(model.faults().first(), Some(Fault::LosePod(_))));
+    let faults = model.with_releases(&[0, 1]).faults();
+    assert!(faults.contains(&Fault::SetVersion(1)), "{faults:?}");
 }

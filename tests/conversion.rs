@@ -1,7 +1,6 @@
-//! What conversion promises, tried on objects that are made from the schemas: every pair of
-//! versions, both ways, with every leaf set, with keys missing, null, unknown or of another type.
-//! `QUORATE_CASES` sets on how many objects a property is tried for each pair of versions,
-//! `QUORATE_SEED` on which.
+//! Property tests of conversion on objects generated from the schemas: every pair of versions in
+//! both directions, with every leaf set, and with keys missing, null, unknown or of another type.
+//! `QUORATE_CASES` sets the number of objects for each pair of versions, `QUORATE_SEED` the seed.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -15,14 +14,14 @@
 
 #[path = "conversion/annotation.rs"]
 mod annotation;
-#[path = "support/generate.rs"]
-mod generate;
+#[path = "support/arbitrary_objects.rs"]
+mod arbitrary_objects;
 #[path = "conversion/meaning.rs"]
 mod meaning;
 #[path = "support/schemas.rs"]
 mod schemas;
 
-use generate::{Care, Objects, runner};
+use arbitrary_objects::{Fill, Objects, runner};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 use quorate::api::convert::{PRESERVED_FIELDS_ANNOTATION, convert};
@@ -34,13 +33,13 @@ fn kind(name: &str) -> &'static Kind {
     kinds::by_name(name).unwrap()
 }
 
-/// The objects of one version, from the schema in its definition.
-fn objects(kind: &Kind, version: &str, care: Care) -> Objects {
+/// Objects of one version, from its schema.
+fn objects(kind: &Kind, version: &str, fill: Fill) -> Objects {
     Objects {
         api_version: format!("{}/{version}", kind.group),
         kind: kind.name.to_owned(),
         schema: schema(kind.name, version),
-        care,
+        fill,
         annotation: PRESERVED_FIELDS_ANNOTATION.to_owned(),
     }
 }
@@ -49,19 +48,19 @@ fn to(kind: &Kind, version: &str, object: &Value) -> Value {
     convert(object.clone(), &format!("{}/{version}", kind.group)).unwrap()
 }
 
-/// Both versions of a pair, each as the one to begin with. Full objects are large, and few do.
-fn each_way(
+/// Tests a property in both directions of a pair. Full objects are large, so there are few of them.
+fn both_directions(
     kind: &'static Kind,
     pair: [&'static str; 2],
     holds: impl Fn(&'static str, &'static str, &Value) -> Result<(), TestCaseError>,
 ) {
     let [one, other] = pair;
     for (from, to) in [(one, other), (other, one)] {
-        for (care, percent) in [(Care::Full, 4), (Care::Valid, 23), (Care::Disturbed, 23)] {
+        for (fill, percent) in [(Fill::Full, 4), (Fill::Valid, 23), (Fill::Disturbed, 23)] {
             let mut runner = runner(percent);
             let holds = |object: Value| holds(from, to, &object);
-            if let Err(why) = runner.run(&objects(kind, from, care), holds) {
-                panic!("{} {from} -> {to}, {care:?}: {why}", kind.name);
+            if let Err(error) = runner.run(&objects(kind, from, fill), holds) {
+                panic!("{} {from} -> {to}, {fill:?}: {error}", kind.name);
             }
         }
     }
@@ -72,99 +71,100 @@ fn same(left: &Value, right: &Value) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// The object without annotations if it has none: to the apiserver, `{}` and `null` are no others
-/// than none, and conversion leaves an empty map neither behind nor alone.
-fn tidied(object: &Value) -> Value {
+/// The object without empty annotations: `{}` and `null` are the same as none for the API server,
+/// and conversion removes an empty map.
+fn normalized(object: &Value) -> Value {
     let mut object = object.clone();
-    let empty = |it: &Value| it.is_null() || it.as_object().is_some_and(serde_json::Map::is_empty);
+    let empty =
+        |value: &Value| value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty);
     if object["metadata"].get("annotations").is_some_and(empty) {
         object["metadata"].as_object_mut().unwrap().remove("annotations");
     }
     object
 }
 
-/// The object without what is kept, or claims to be.
-fn bare(object: &Value) -> Value {
+/// The object without the preserved-fields annotation.
+fn without_annotation(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(annotations) =
         object["metadata"].get_mut("annotations").and_then(Value::as_object_mut)
     {
         annotations.remove(PRESERVED_FIELDS_ANNOTATION);
     }
-    tidied(&object)
+    normalized(&object)
 }
 
-/// The metadata of others is as it was, in another version and back, and nothing of ours is left.
-fn came_back(object: &Value, turned: &Value, back: &Value) -> Result<(), TestCaseError> {
-    same(&bare(object)["metadata"], &bare(turned)["metadata"])?;
-    same(&bare(object), &tidied(back))
+/// Asserts a round trip: other metadata is unchanged in both versions, and no annotation is left.
+fn assert_round_trip(object: &Value, converted: &Value, back: &Value) -> Result<(), TestCaseError> {
+    same(&without_annotation(object)["metadata"], &without_annotation(converted)["metadata"])?;
+    same(&without_annotation(object), &normalized(back))
 }
 
-/// The spec and the status, which is what conversion is about.
+/// Spec and status.
 fn parts(object: &Value) -> Value {
     json!({ "spec": object.get("spec"), "status": object.get("status") })
 }
 
-fn comes_back(name: &str, pair: [&'static str; 2]) {
+fn round_trips(name: &str, pair: [&'static str; 2]) {
     let kind = kind(name);
-    each_way(kind, pair, |from, there, object| {
-        let turned = to(kind, there, object);
-        came_back(object, &turned, &to(kind, from, &turned))
+    both_directions(kind, pair, |from, other, object| {
+        let converted = to(kind, other, object);
+        assert_round_trip(object, &converted, &to(kind, from, &converted))
     });
 }
 
 #[test]
-fn a_cluster_comes_back_from_v1alpha1_and_v1_as_it_was() {
-    comes_back("EtcdCluster", ["v1alpha1", "v1"]);
+fn cluster_round_trips_between_v1alpha1_and_v1() {
+    round_trips("EtcdCluster", ["v1alpha1", "v1"]);
 }
 
 #[test]
-fn a_cluster_comes_back_from_v1beta1_and_v1_as_it_was() {
-    comes_back("EtcdCluster", ["v1beta1", "v1"]);
+fn cluster_round_trips_between_v1beta1_and_v1() {
+    round_trips("EtcdCluster", ["v1beta1", "v1"]);
 }
 
 #[test]
-fn a_cluster_comes_back_from_v1alpha1_and_v1beta1_as_it_was() {
-    comes_back("EtcdCluster", ["v1alpha1", "v1beta1"]);
+fn cluster_round_trips_between_v1alpha1_and_v1beta1() {
+    round_trips("EtcdCluster", ["v1alpha1", "v1beta1"]);
 }
 
 #[test]
-fn an_app_comes_back_from_v1alpha1_and_v1_as_it_was() {
-    comes_back("ExampleApp", ["v1alpha1", "v1"]);
+fn app_round_trips_between_v1alpha1_and_v1() {
+    round_trips("ExampleApp", ["v1alpha1", "v1"]);
 }
 
 #[test]
-fn an_app_comes_back_from_v1beta1_and_v1_as_it_was() {
-    comes_back("ExampleApp", ["v1beta1", "v1"]);
+fn app_round_trips_between_v1beta1_and_v1() {
+    round_trips("ExampleApp", ["v1beta1", "v1"]);
 }
 
 #[test]
-fn an_app_comes_back_from_v1alpha1_and_v1beta1_as_it_was() {
-    comes_back("ExampleApp", ["v1alpha1", "v1beta1"]);
+fn app_round_trips_between_v1alpha1_and_v1beta1() {
+    round_trips("ExampleApp", ["v1alpha1", "v1beta1"]);
 }
 
-/// The whole chain there and back, and every way round gives the same as the straight one.
-fn every_way_round_is_the_same(name: &str) {
+/// The result does not depend on the path of conversions, and the whole chain round-trips.
+fn path_does_not_matter(name: &str) {
     let kind = kind(name);
-    each_way(kind, ["v1alpha1", "v1"], |from, there, object| {
+    both_directions(kind, ["v1alpha1", "v1"], |from, other, object| {
         let through = to(kind, "v1beta1", object);
-        let (round, straight) = (to(kind, there, &through), to(kind, there, object));
-        same(&tidied(&round), &tidied(&straight))?;
-        came_back(object, &round, &to(kind, from, &to(kind, "v1beta1", &round)))
+        let (indirect, direct) = (to(kind, other, &through), to(kind, other, object));
+        same(&normalized(&indirect), &normalized(&direct))?;
+        assert_round_trip(object, &indirect, &to(kind, from, &to(kind, "v1beta1", &indirect)))
     });
 }
 
 #[test]
-fn every_way_round_is_the_same_for_a_cluster() {
-    every_way_round_is_the_same("EtcdCluster");
+fn path_of_conversions_does_not_matter_for_a_cluster() {
+    path_does_not_matter("EtcdCluster");
 }
 
 #[test]
-fn every_way_round_is_the_same_for_an_app() {
-    every_way_round_is_the_same("ExampleApp");
+fn path_of_conversions_does_not_matter_for_an_app() {
+    path_does_not_matter("ExampleApp");
 }
 
-/// Every value that says something: a null leaves it to the defaults.
+/// Pointers of all leaves except nulls, which request the default.
 fn leaves(value: &Value, at: &str, found: &mut Vec<String>) {
     match value {
         Value::Object(object) => {
@@ -184,7 +184,7 @@ fn leaves(value: &Value, at: &str, found: &mut Vec<String>) {
 }
 
 #[test]
-fn whatever_arrives_is_converted_or_named_and_never_ends_the_process() {
+fn any_input_is_converted_or_rejected_without_a_panic() {
     let odd = [
         json!(null),
         json!(1),
@@ -196,7 +196,7 @@ fn whatever_arrives_is_converted_or_named_and_never_ends_the_process() {
     for object in odd {
         assert!(convert(object, "etcd.appdelivery.cncf.io/v1").is_err());
     }
-    let there = "etcd.appdelivery.cncf.io/v1";
+    let hub = "etcd.appdelivery.cncf.io/v1";
     for rest in [
         json!({}),
         json!({"metadata": null}),
@@ -208,9 +208,9 @@ fn whatever_arrives_is_converted_or_named_and_never_ends_the_process() {
         let mut object =
             json!({"apiVersion": "etcd.appdelivery.cncf.io/v1alpha1", "kind": "EtcdCluster"});
         object.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
-        let turned = convert(object.clone(), there).unwrap();
-        assert_eq!(turned["apiVersion"], there);
-        assert!(turned["metadata"].is_object());
-        assert_eq!(parts(&turned), parts(&object));
+        let converted = convert(object.clone(), hub).unwrap();
+        assert_eq!(converted["apiVersion"], hub);
+        assert!(converted["metadata"].is_object());
+        assert_eq!(parts(&converted), parts(&object));
     }
 }

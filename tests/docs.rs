@@ -15,7 +15,7 @@ mod api;
 mod features;
 #[path = "docs/reference.rs"]
 mod reference;
-#[path = "support/tables.rs"]
+#[path = "support/markdown_tables.rs"]
 mod tables;
 
 use std::collections::BTreeSet;

@@ -1,5 +1,6 @@
-//! The desk on anything at all: bytes, and reviews that were disturbed. It never panics, and what it
-//! calls a success is a review with the uid of the question. `PROPTEST_CASES` says how many.
+//! Fuzzes the review handler with arbitrary bytes and disturbed reviews: it never panics, and a
+//! response with status 200 is a review with the uid of the request. `PROPTEST_CASES` sets the
+//! number of cases.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use jiff::Timestamp;
@@ -9,19 +10,21 @@ use proptest::test_runner::TestCaseError;
 use quorate::webhook::handler::{Outcome, ReviewType, handle};
 use serde_json::{Value, json};
 
-const ERRANDS: [ReviewType; 3] = [ReviewType::Mutate, ReviewType::Validate, ReviewType::Convert];
+const REVIEW_TYPES: [ReviewType; 3] =
+    [ReviewType::Mutate, ReviewType::Validate, ReviewType::Convert];
 const GROUP: &str = "etcd.appdelivery.cncf.io";
 
-/// Whatever was asked, the answer is one.
-fn holds(body: &[u8], uid: Option<&str>) -> Result<(), TestCaseError> {
-    for errand in ERRANDS {
-        let reply = handle(errand, body, Timestamp::UNIX_EPOCH);
-        prop_assert_ne!(reply.outcome, Outcome::Panicked, "{:?}", errand);
-        prop_assert!(reply.status == 200 || (400..600).contains(&reply.status), "{:?}", reply);
-        if reply.status != 200 {
+/// Asserts that the handler has a valid response.
+fn assert_response(body: &[u8], uid: Option<&str>) -> Result<(), TestCaseError> {
+    for review_type in REVIEW_TYPES {
+        let response = handle(review_type, body, Timestamp::UNIX_EPOCH);
+        prop_assert_ne!(response.outcome, Outcome::Panicked, "{:?}", review_type);
+        let valid = response.status == 200 || (400..600).contains(&response.status);
+        prop_assert!(valid, "{:?}", response);
+        if response.status != 200 {
             continue;
         }
-        let review: Value = serde_json::from_slice(&reply.body).unwrap();
+        let review: Value = serde_json::from_slice(&response.body).unwrap();
         let echoed = review.pointer("/response/uid").and_then(Value::as_str);
         prop_assert!(echoed.is_some(), "{}", review);
         if let Some(uid) = uid {
@@ -31,9 +34,9 @@ fn holds(body: &[u8], uid: Option<&str>) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Any value, but mostly of the kind that is found in objects.
+/// Arbitrary values, mostly similar to those in objects.
 fn values() -> impl Strategy<Value = Value> {
-    let words = prop::sample::select(vec![
+    let strings = prop::sample::select(vec![
         "",
         "3.6.10",
         "10Gi",
@@ -55,7 +58,7 @@ fn values() -> impl Strategy<Value = Value> {
         any::<i64>().prop_map(Value::from),
         any::<u64>().prop_map(Value::from),
         any::<f64>().prop_map(Value::from),
-        words.prop_map(Value::from),
+        strings.prop_map(Value::from),
         ".{0,12}".prop_map(Value::from),
     ];
     leaf.prop_recursive(4, 24, 5, |inner| {
@@ -137,7 +140,7 @@ fn reviews() -> impl Strategy<Value = Value> {
                     "requestKind": {"group": group, "version": version, "kind": kind},
                     "resource": {"group": group, "version": "v1", "resource": plural},
                     "requestResource": {"group": group, "version": version, "resource": plural},
-                    "userInfo": {"username": "somebody"}, "object": object, "oldObject": old,
+                    "userInfo": {"username": "user"}, "object": object, "oldObject": old,
                 },
             })
         },
@@ -157,22 +160,22 @@ fn reviews() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn any_bytes_get_an_answer(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-        holds(&bytes, None)?;
+    fn any_bytes_get_a_response(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        assert_response(&bytes, None)?;
     }
 
     #[test]
-    fn any_value_gets_an_answer(value in values()) {
-        holds(value.to_string().as_bytes(), None)?;
+    fn any_value_gets_a_response(value in values()) {
+        assert_response(value.to_string().as_bytes(), None)?;
     }
 
     #[test]
-    fn any_review_gets_an_answer_with_its_uid(review in reviews()) {
-        holds(review.to_string().as_bytes(), Some("the-uid"))?;
+    fn any_review_gets_a_response_with_its_uid(review in reviews()) {
+        assert_response(review.to_string().as_bytes(), Some("the-uid"))?;
     }
 
     #[test]
-    fn a_review_with_a_foreign_value_somewhere_gets_an_answer(
+    fn review_with_an_unexpected_value_gets_a_response(
         mut review in reviews(),
         at in any::<Index>(),
         odd in values(),
@@ -181,27 +184,27 @@ proptest! {
         paths(&review, "", &mut found);
         let path = at.get(&found);
         *review.pointer_mut(path).unwrap() = odd;
-        let kept_uid = !"/request/uid".starts_with(path.as_str());
-        holds(review.to_string().as_bytes(), kept_uid.then_some("the-uid"))?;
+        let has_uid = !"/request/uid".starts_with(path.as_str());
+        assert_response(review.to_string().as_bytes(), has_uid.then_some("the-uid"))?;
     }
 
     #[test]
-    fn a_review_that_was_cut_off_or_turned_gets_an_answer(
+    fn truncated_or_corrupted_review_gets_a_response(
         review in reviews(),
-        cut in any::<Index>(),
-        turned in prop::collection::vec((any::<Index>(), any::<u8>()), 0..4),
+        end in any::<Index>(),
+        corrupted in prop::collection::vec((any::<Index>(), any::<u8>()), 0..4),
     ) {
         let mut bytes = review.to_string().into_bytes();
-        for (at, byte) in turned {
+        for (at, byte) in corrupted {
             let at = at.index(bytes.len());
             bytes[at] = byte;
         }
-        holds(&bytes, None)?;
-        holds(&bytes[..cut.index(bytes.len())], None)?;
+        assert_response(&bytes, None)?;
+        assert_response(&bytes[..end.index(bytes.len())], None)?;
     }
 }
 
-/// Every place in a tree, by its pointer.
+/// Pointers of all values in a tree.
 fn paths(value: &Value, at: &str, found: &mut Vec<String>) {
     found.push(at.to_owned());
     let escape = |key: &str| key.replace('~', "~0").replace('/', "~1");

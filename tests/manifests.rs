@@ -11,7 +11,7 @@
 mod components;
 #[path = "manifests/permissions.rs"]
 mod permissions;
-#[path = "support/tables.rs"]
+#[path = "support/markdown_tables.rs"]
 mod tables;
 #[path = "manifests/webhooks.rs"]
 mod webhooks;

@@ -1,7 +1,5 @@
-//! The schemas and their rules: every rule in CEL accepts and refuses as its case says, every rule
-//! has a case, and every field is documented and bounded.
-//! Comes in: the definitions, and the cases of `tests/rules`. Goes out: each rule without a case and
-//! each case that went otherwise.
+//! Schemas and CEL rules: every rule accepts and rejects the specs of its case, every rule has a
+//! case, and every field is documented and bounded.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -23,31 +21,31 @@ use schemas::schema;
 use serde_json::Value;
 
 fn violations(schema: &Value, old: Option<&Value>, new: &Value) -> Vec<String> {
-    let judged = Validator::new().validate(schema, new, old);
-    let errors = judged.err().map(ValidationErrors::into_vec).unwrap_or_default();
+    let result = Validator::new().validate(schema, new, old);
+    let errors = result.err().map(ValidationErrors::into_vec).unwrap_or_default();
     errors.into_iter().map(|error| error.message).collect()
 }
 
 #[test]
-fn every_rule_accepts_and_refuses_as_its_case_says() {
+fn every_rule_accepts_and_rejects_the_specs_of_its_case() {
     let mut broken = Vec::new();
     for case in cases() {
         let schema = schema(&case.kind, &case.version);
-        let old = case.before("main");
+        let old = case.old_object("main");
         let accepted = violations(&schema, old.as_ref(), &case.object("main", true));
-        let refused = violations(&schema, old.as_ref(), &case.object("main", false));
-        if !accepted.is_empty() || refused != [case.says.clone()] {
-            let Case { kind, version, at, .. } = &case;
+        let rejected = violations(&schema, old.as_ref(), &case.object("main", false));
+        if !accepted.is_empty() || rejected != [case.message.clone()] {
+            let Case { kind, version, path, .. } = &case;
             broken.push(format!(
-                "{kind} {version} {at}: {}\n  accepted: {accepted:?}\n  refused: {refused:?}",
-                case.says
+                "{kind} {version} {path}: {}\n  accepted: {accepted:?}\n  rejected: {rejected:?}",
+                case.message
             ));
         }
     }
     assert!(broken.is_empty(), "\n{}", broken.join("\n"));
 }
 
-/// Every schema below `schema`, with its place.
+/// Visits every schema below `schema`, with its path.
 fn each(schema: &Value, at: &str, visit: &mut impl FnMut(&str, &Value)) {
     visit(at, schema);
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
@@ -61,10 +59,10 @@ fn each(schema: &Value, at: &str, visit: &mut impl FnMut(&str, &Value)) {
 }
 
 /// Every schema of every kind and version.
-fn everywhere(mut visit: impl FnMut(&str, &str, &str, &Value)) {
-    for definition in crd::all() {
-        let kind = definition.spec.names.kind;
-        for version in definition.spec.versions {
+fn visit_all(mut visit: impl FnMut(&str, &str, &str, &Value)) {
+    for crd in crd::all() {
+        let kind = crd.spec.names.kind;
+        for version in crd.spec.versions {
             let schema = schema(&kind, &version.name);
             each(&schema, "", &mut |at, schema| visit(&kind, &version.name, at, schema));
         }
@@ -74,17 +72,19 @@ fn everywhere(mut visit: impl FnMut(&str, &str, &str, &Value)) {
 #[test]
 fn every_rule_has_a_case_and_every_case_a_rule() {
     let mut rules = BTreeSet::new();
-    everywhere(|kind, version, at, schema| {
+    visit_all(|kind, version, at, schema| {
         for rule in schema["x-kubernetes-validations"].as_array().into_iter().flatten() {
-            let says = rule["message"].as_str().unwrap();
-            rules.insert(format!("{kind} {version} {at}: {says}"));
+            let message = rule["message"].as_str().unwrap();
+            rules.insert(format!("{kind} {version} {at}: {message}"));
         }
     });
-    let tried: BTreeSet<String> = cases()
+    let covered: BTreeSet<String> = cases()
         .iter()
-        .map(|Case { kind, version, at, says, .. }| format!("{kind} {version} {at}: {says}"))
+        .map(|Case { kind, version, path, message, .. }| {
+            format!("{kind} {version} {path}: {message}")
+        })
         .collect();
-    let missing: Vec<_> = rules.symmetric_difference(&tried).collect();
+    let missing: Vec<_> = rules.symmetric_difference(&covered).collect();
     assert!(missing.is_empty(), "a rule without a case, or a case without a rule: {missing:#?}");
     assert!(rules.len() > 80, "only {} rules were found", rules.len());
 }
@@ -92,31 +92,31 @@ fn every_rule_has_a_case_and_every_case_a_rule() {
 #[test]
 fn every_field_is_documented_and_bounded() {
     let mut broken = Vec::new();
-    everywhere(|kind, version, at, schema| {
-        let mut complain = |words: &str| broken.push(format!("{kind} {version} {at}: {words}"));
+    visit_all(|kind, version, at, schema| {
+        let mut report = |error: &str| broken.push(format!("{kind} {version} {at}: {error}"));
         let lacks = |key: &str| schema.get(key).is_none();
         if !at.ends_with(['}', ']']) && lacks("description") {
-            complain("has no description");
+            report("has no description");
         }
-        let open_text = lacks("enum") && lacks("maxLength");
+        let unbounded = lacks("enum") && lacks("maxLength");
         match schema["type"].as_str() {
-            Some("string") if open_text => complain("has no maxLength"),
-            Some("integer") if lacks("minimum") || lacks("maximum") => complain("has no bounds"),
-            Some("array") if lacks("maxItems") => complain("has no maxItems"),
-            Some("array") if lacks("x-kubernetes-list-type") => complain("has no list type"),
+            Some("string") if unbounded => report("has no maxLength"),
+            Some("integer") if lacks("minimum") || lacks("maximum") => report("has no bounds"),
+            Some("array") if lacks("maxItems") => report("has no maxItems"),
+            Some("array") if lacks("x-kubernetes-list-type") => report("has no list type"),
             Some("object") if !lacks("additionalProperties") && lacks("maxProperties") => {
-                complain("has no maxProperties");
+                report("has no maxProperties");
             }
             _ => {}
         }
         for name in schema["required"].as_array().into_iter().flatten() {
             if schema["properties"].get(name.as_str().unwrap()).is_none() {
-                complain(&format!("requires {name}, which it does not have"));
+                report(&format!("requires {name}, which it does not have"));
             }
         }
         for key in ["nullable", "x-kubernetes-preserve-unknown-fields"] {
             if !lacks(key) {
-                complain(&format!("is {key}"));
+                report(&format!("is {key}"));
             }
         }
     });
@@ -124,29 +124,34 @@ fn every_field_is_documented_and_bounded() {
 }
 
 #[test]
-fn a_schema_default_stands_in_every_version_or_in_none() {
+fn schema_default_is_in_every_version_or_in_none() {
     let mut defaults: Vec<String> = Vec::new();
-    everywhere(|kind, version, at, schema| {
+    visit_all(|kind, version, at, schema| {
         if let Some(default) = schema.get("default") {
             defaults.push(format!("{kind} {version} {at} = {default}"));
         }
     });
     // A default that one version has and another lacks would be missing on reads of old objects.
     let size = ["v1 .spec.replicas = 3", "v1beta1 .spec.size = 3", "v1alpha1 .spec.size = 3"];
-    assert_eq!(defaults, size.map(|words| format!("EtcdCluster {words}")));
+    assert_eq!(defaults, size.map(|default| format!("EtcdCluster {default}")));
 }
 
 #[test]
 fn every_version_has_its_subresources_and_every_kind_its_names() {
-    for definition in crd::all() {
-        let spec = definition.spec;
+    for crd in crd::all() {
+        let spec = crd.spec;
         let kind = &spec.names.kind;
         assert_eq!(spec.names.categories, Some(vec!["quorate".to_owned()]), "{kind}");
         assert!(spec.names.short_names.is_some_and(|names| !names.is_empty()), "{kind}");
         assert_eq!(spec.scope, "Namespaced", "{kind}");
-        let versions: Vec<&str> = spec.versions.iter().map(|it| it.name.as_str()).collect();
-        let stored: Vec<&str> =
-            spec.versions.iter().filter(|it| it.storage).map(|it| it.name.as_str()).collect();
+        let versions: Vec<&str> =
+            spec.versions.iter().map(|version| version.name.as_str()).collect();
+        let stored: Vec<&str> = spec
+            .versions
+            .iter()
+            .filter(|version| version.storage)
+            .map(|version| version.name.as_str())
+            .collect();
         assert_eq!(stored, ["v1"], "{kind}");
         let three = ["EtcdCluster", "ExampleApp"].contains(&kind.as_str());
         let expected: &[&str] = if three { &["v1", "v1beta1", "v1alpha1"] } else { &["v1"] };
@@ -155,7 +160,7 @@ fn every_version_has_its_subresources_and_every_kind_its_names() {
         for version in &spec.versions {
             let subresources = version.subresources.as_ref().unwrap();
             assert!(subresources.status.is_some(), "{kind} {}", version.name);
-            // The white paper's shape has no place for a number of replicas.
+            // The white paper has no field for the number of replicas.
             let scales =
                 three && (kind.as_str(), version.name.as_str()) != ("ExampleApp", "v1alpha1");
             assert_eq!(subresources.scale.is_some(), scales, "{kind} {}", version.name);

@@ -1,26 +1,27 @@
-//! The floor: the same three pods of etcd as a bare StatefulSet, without TLS, and with nobody who looks after them.
+//! The baseline: the same three pods of etcd as a bare StatefulSet, without TLS and without an
+//! operator.
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Service};
 use kube::ResourceExt;
 use kube::api::{DeleteParams, ListParams, PostParams};
-use quorate_harness::etcd::EtcdUser;
-use quorate_harness::{Story, catalog};
+use quorate_harness::etcd::EtcdClient;
+use quorate_harness::{TestContext, catalog};
 use serde_json::{Value, json};
 
-use super::clock::PATIENCE;
+use super::clock::STEP_TIMEOUT;
 
 const LABEL: &str = "app=bare";
 
-/// Three pods.
-pub(super) struct Bare<'story> {
-    story: &'story Story,
-    pub(super) user: EtcdUser,
+/// A StatefulSet with three etcd pods.
+pub(super) struct Bare<'ctx> {
+    ctx: &'ctx TestContext,
+    pub(super) etcd: EtcdClient,
 }
 
-impl<'story> Bare<'story> {
-    pub(super) async fn make(story: &'story Story, version: &str) -> Result<Self> {
+impl<'ctx> Bare<'ctx> {
+    pub(super) async fn create(ctx: &'ctx TestContext, version: &str) -> Result<Self> {
         let post = PostParams::default();
         let service: Service = serde_json::from_value(json!({
             "metadata": {"name": "bare"},
@@ -29,37 +30,37 @@ impl<'story> Bare<'story> {
                 "selector": {"app": "bare"}, "ports": [{"name": "peer", "port": 2380}],
             },
         }))?;
-        story.api::<Service>().create(&post, &service).await?;
-        let set: StatefulSet = serde_json::from_value(set(version))?;
-        story.api::<StatefulSet>().create(&post, &set).await?;
-        let user = EtcdUser::of_pods(&story.client, &story.namespace, LABEL);
-        Ok(Self { story, user })
+        ctx.api::<Service>().create(&post, &service).await?;
+        let stateful_set: StatefulSet = serde_json::from_value(stateful_set(version))?;
+        ctx.api::<StatefulSet>().create(&post, &stateful_set).await?;
+        let etcd = EtcdClient::of_pods(&ctx.client, &ctx.namespace, LABEL);
+        Ok(Self { ctx, etcd })
     }
 
     pub(super) async fn pod_uid(&self, name: &str) -> Result<String> {
-        let pod = self.story.api::<Pod>().get(name).await?;
+        let pod = self.ctx.api::<Pod>().get(name).await?;
         pod.uid().context("a pod without a uid")
     }
 
-    /// Takes everything away.
-    pub(super) async fn end(self) -> Result<()> {
-        let now = DeleteParams::background();
-        self.story.api::<StatefulSet>().delete("bare", &now).await?;
-        self.story.api::<Service>().delete("bare", &now).await?;
-        let claims = self.story.api::<PersistentVolumeClaim>();
+    /// Deletes everything.
+    pub(super) async fn delete(self) -> Result<()> {
+        let background = DeleteParams::background();
+        self.ctx.api::<StatefulSet>().delete("bare", &background).await?;
+        self.ctx.api::<Service>().delete("bare", &background).await?;
+        let pvcs = self.ctx.api::<PersistentVolumeClaim>();
         let own = ListParams::default().labels(LABEL);
-        claims.delete_collection(&now, &own).await?;
-        let gone = async || {
-            let pods = self.story.api::<Pod>().list(&own).await;
+        pvcs.delete_collection(&background, &own).await?;
+        let deleted = async || {
+            let pods = self.ctx.api::<Pod>().list(&own).await;
             let pods = pods.map_err(|error| error.to_string())?.items.len();
-            let left = claims.list(&own).await.map_err(|error| error.to_string())?.items.len();
-            if pods == 0 && left == 0 { Ok(()) } else { Err(format!("{pods} pods, {left} claims")) }
+            let left = pvcs.list(&own).await.map_err(|error| error.to_string())?.items.len();
+            if pods == 0 && left == 0 { Ok(()) } else { Err(format!("{pods} pods, {left} PVCs")) }
         };
-        self.story.wait_until("the bare pods to be gone", PATIENCE, gone).await
+        self.ctx.wait_until("the bare pods to be deleted", STEP_TIMEOUT, deleted).await
     }
 }
 
-fn set(version: &str) -> Value {
+fn stateful_set(version: &str) -> Value {
     let own_name = json!({"fieldRef": {"fieldPath": "metadata.name"}});
     json!({
         "metadata": {"name": "bare", "labels": {"app": "bare"}},

@@ -1,12 +1,11 @@
-//! Numbers of bytes as the API writes them: `10Gi`, `1.5Gi`, `500M`, `1073741824`.
-//! Comes in: a text within the bounds of `texts::Size`. Goes out: bytes, and bytes in words.
-//! May touch: std only. Sums are made in 128 bits, so that an overflow is seen and not wrapped.
+//! Sizes in bytes: `10Gi`, `1.5Gi`, `500M`, `1073741824`.
+//! Computed in 128 bits, so that an overflow is detected and does not wrap around.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
-/// The binary units with their bytes, greatest first.
+/// Binary units and their bytes, largest first.
 const BINARY: [(&str, u64); 5] =
     [("Pi", 1 << 50), ("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)];
-/// The decimal units with their bytes, greatest first.
+/// Decimal units and their bytes, largest first.
 const DECIMAL: [(&str, u64); 5] = [
     ("P", 1_000_000_000_000_000),
     ("T", 1_000_000_000_000),
@@ -14,19 +13,19 @@ const DECIMAL: [(&str, u64); 5] = [
     ("M", 1_000_000),
     ("k", 1_000),
 ];
-/// How many digits may stand before the point, and after it.
-const DIGITS: (usize, usize) = (15, 3);
-/// What a number with that many digits after the point is counted in.
+/// Maximum number of digits before and after the decimal point.
+const MAX_DIGITS: (usize, usize) = (15, 3);
+/// Fractions are counted in thousandths.
 const THOUSANDTHS: u64 = 1_000;
 
-/// The bytes that `text` says. A part of a byte counts as a whole one, as Kubernetes counts it;
-/// nothing if the text is not such a number, or if it is more than Kubernetes can count.
+/// Parses a size. A fraction of a byte is rounded up, as in Kubernetes. `None` if the string is not
+/// a size or does not fit into the 64 bits of a Kubernetes quantity.
 #[must_use]
 pub fn parse(text: &str) -> Option<u64> {
     let (number, unit) = split_unit(text);
     let (whole, fraction) = match number.split_once('.') {
-        Some((whole, fraction)) => (digits(whole, DIGITS.0)?, thousandths(fraction)?),
-        None => (digits(number, DIGITS.0)?, 0),
+        Some((whole, fraction)) => (digits(whole, MAX_DIGITS.0)?, thousandths(fraction)?),
+        None => (digits(number, MAX_DIGITS.0)?, 0),
     };
     let thousandths = u128::from(whole)
         .checked_mul(u128::from(THOUSANDTHS))?
@@ -36,7 +35,7 @@ pub fn parse(text: &str) -> Option<u64> {
     i64::try_from(bytes).is_ok().then_some(bytes)
 }
 
-/// The number and the bytes of its unit.
+/// Splits a size into its number and the bytes of its unit.
 fn split_unit(text: &str) -> (&str, u64) {
     let found = BINARY.iter().chain(DECIMAL.iter()).find_map(|(unit, bytes)| {
         let number = text.strip_suffix(unit)?;
@@ -45,19 +44,19 @@ fn split_unit(text: &str) -> (&str, u64) {
     found.unwrap_or((text, 1))
 }
 
-/// The number that up to `most` digits say; no sign, no space, at least one digit.
-fn digits(text: &str, most: usize) -> Option<u64> {
+/// Parses 1 to `max` digits, without a sign or spaces.
+fn digits(text: &str, max: usize) -> Option<u64> {
     let plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    (plain && text.len() <= most).then(|| text.parse().ok()).flatten()
+    (plain && text.len() <= max).then(|| text.parse().ok()).flatten()
 }
 
 fn thousandths(fraction: &str) -> Option<u64> {
-    digits(fraction, DIGITS.1)?;
-    digits(&format!("{fraction:0<3}"), DIGITS.1)
+    digits(fraction, MAX_DIGITS.1)?;
+    digits(&format!("{fraction:0<3}"), MAX_DIGITS.1)
 }
 
-/// The bytes in words for a message: `10Gi`, `1.5Gi`, `500M`. What no unit says exactly is `about
-/// 1.1Gi`, so that nobody takes it for the number itself.
+/// Formats a size for a message: `10Gi`, `1.5Gi`, `500M`. A size that is not exact in any unit is
+/// `about 1.1Gi`, so that it is not mistaken for the exact number.
 #[must_use]
 pub fn format(bytes: u64) -> String {
     let exact = |units: &[(&str, u64)]| {
@@ -67,7 +66,7 @@ pub fn format(bytes: u64) -> String {
             (scaled.checked_div(u128::from(*size))?, scaled.checked_rem(u128::from(*size))?);
         (rest == 0).then(|| format!("{}{unit}", with_point(parts)))
     };
-    // Below the least unit the number itself is the shortest word.
+    // Below the smallest unit the plain number is the shortest form.
     let small = BINARY.iter().all(|(_, size)| bytes < *size).then(|| bytes.to_string());
     small
         .or_else(|| exact(&BINARY))
@@ -76,7 +75,7 @@ pub fn format(bytes: u64) -> String {
         .unwrap_or_else(|| bytes.to_string())
 }
 
-/// The bytes in the greatest binary unit that they fill, to one digit after the point.
+/// The size in the largest binary unit that is not larger, with one decimal.
 fn about(bytes: u64) -> Option<String> {
     let (unit, size) = BINARY.iter().find(|(_, size)| *size <= bytes)?;
     let half = size.checked_div(2)?;
@@ -87,7 +86,7 @@ fn about(bytes: u64) -> Option<String> {
     Some(format!("about {}{unit}", with_point(tenths.checked_mul(100)?)))
 }
 
-/// Thousandths as a number with a point, without zeros at its end.
+/// Formats thousandths as a decimal number without trailing zeros.
 fn with_point(thousandths: u128) -> String {
     let split = |by: u128| (thousandths.checked_div(by), thousandths.checked_rem(by));
     let (Some(whole), Some(rest)) = split(u128::from(THOUSANDTHS)) else {
@@ -103,7 +102,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn every_unit_is_what_kubernetes_takes_it_for() {
+    fn units_are_those_of_kubernetes() {
         for (text, bytes) in [
             ("0", 0),
             ("1073741824", 1 << 30),
@@ -124,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn fractions_are_exact_and_a_part_of_a_byte_is_a_byte() {
+    fn fractions_are_exact_and_rounded_up_to_a_byte() {
         assert_eq!(parse("1.5Gi"), Some(1_610_612_736));
         assert_eq!(parse("0.5Ki"), Some(512));
         assert_eq!(parse("1.125Ki"), Some(1152));
@@ -135,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_size_is_none() {
+    fn invalid_sizes_are_none() {
         for text in [
             "",
             "Gi",
@@ -164,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_kubernetes_could_not_count_is_none() {
+    fn sizes_beyond_64_bits_are_none() {
         assert_eq!(parse("8191Pi"), Some(8191 << 50));
         assert_eq!(parse("8192Pi"), None);
         assert_eq!(parse("999999999999999Pi"), None);
@@ -172,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_what_a_person_would_write() {
+    fn sizes_are_formatted_in_the_shortest_unit() {
         for (bytes, text) in [
             (0, "0"),
             (1, "1"),
@@ -192,15 +191,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn words_that_are_exact_say_the_same_number(bytes in 0..1_u64 << 60) {
-            let words = format(bytes);
-            if !words.starts_with("about ") {
-                prop_assert_eq!(parse(&words), Some(bytes));
+        fn exact_format_round_trips(bytes in 0..1_u64 << 60) {
+            let text = format(bytes);
+            if !text.starts_with("about ") {
+                prop_assert_eq!(parse(&text), Some(bytes));
             }
         }
 
         #[test]
-        fn whatever_the_schema_allows_is_read_or_too_much(
+        fn sizes_that_the_schema_allows_are_parsed_or_out_of_range(
             text in "[0-9]{1,15}([.][0-9]{1,3})?(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?"
         ) {
             let enormous = text.ends_with('P') || text.ends_with("Pi") || text.ends_with('T')

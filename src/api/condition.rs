@@ -1,6 +1,4 @@
-//! Conditions: what is the case with an object, as every tool of the ecosystem reads it.
-//! Comes in: nothing. Goes out: the block, and the words for its types.
-//! May touch: `shape`, `texts`.
+//! Conditions in the form of `metav1.Condition`, and the condition types of the operator.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use crate::api::field::MAX_SAFE_INTEGER;
@@ -8,77 +6,78 @@ use crate::api::macros::{object, string_enum, string_type};
 use crate::api::strings::{Message, Time};
 
 string_type! {
-    /// The type of a condition.
+    /// Type of a condition.
     pub struct ConditionType;
     { "type": "string", "minLength": 1, "maxLength": 63, "pattern": "^[A-Z][A-Za-z0-9]*$" }
 }
 
 string_type! {
-    /// The reason of a condition: one word.
+    /// Reason of a condition, in CamelCase.
     pub struct Reason;
     { "type": "string", "minLength": 1, "maxLength": 63, "pattern": "^[A-Z][A-Za-z0-9]*$" }
 }
 
 string_enum! {
-    /// Whether a condition holds.
+    /// Status of a condition.
     pub enum ConditionStatus {
-        /// It holds.
+        /// The condition is true.
         True = "True",
-        /// It does not hold.
+        /// The condition is false.
         False = "False",
-        /// It could not be found out.
+        /// The status could not be determined.
         Unknown = "Unknown",
     }
 }
 
 object! {
-    /// One thing that is, is not, or may be the case.
+    /// Condition of the object.
     #[schemars(extend("required" = ["type", "status", "lastTransitionTime", "reason", "message"]))]
     pub struct Condition {
-        /// What it is about, such as `Ready`.
+        /// Type of the condition, such as `Ready`.
         kind as "type": ConditionType,
-        /// Whether it holds: `True`, `False`, or `Unknown`.
+        /// Status of the condition: `True`, `False` or `Unknown`.
         status: ConditionStatus,
-        /// The generation of the spec that this was said about.
+        /// Generation of the spec that the condition refers to.
         #[schemars(range(min = 0, max = MAX_SAFE_INTEGER))]
         observed_generation: i64,
-        /// Since when it is so.
+        /// Time of the last change of `status`.
         last_transition_time: Time,
-        /// Why, in one word.
+        /// Reason for the last transition, in CamelCase.
         reason: Reason,
-        /// Why, in a sentence: what is waited for, since when, what comes next, what you can do.
+        /// Human-readable message: current state, what is waited for, required user action.
         message: Message,
     }
 }
 
-/// All is as the spec says.
+/// The observed state matches the spec.
 pub const READY: &str = "Ready";
 /// The cluster serves reads and writes.
 pub const AVAILABLE: &str = "Available";
-/// A member answers as it should.
+/// A member is healthy.
 pub const HEALTHY: &str = "Healthy";
-/// A member answers for itself.
+/// A member is reachable.
 pub const REACHABLE: &str = "Reachable";
-/// A member answers for itself, and does not agree with the others, who agree. Said only while it is so.
+/// A member is reachable and its linearizable reads fail, while those of a quorum succeed. Absent
+/// otherwise.
 pub const ISOLATED: &str = "Isolated";
-/// The API server refuses a member's pod. Said only while it is so.
+/// The API server rejects the pod of a member. Absent otherwise.
 pub const POD_REJECTED: &str = "PodRejected";
-/// Members come or go because another number is wanted.
+/// Members are being added or removed to reach the desired number.
 pub const SCALING: &str = "Scaling";
-/// Members are made anew, one after the other, because they should be different.
+/// Members are being recreated one at a time with another pod template.
 pub const UPDATING: &str = "Updating";
-/// A member is being brought back or replaced.
+/// A member is being recovered or replaced.
 pub const RECOVERING: &str = "Recovering";
-/// Certificates are there, and good for a while.
+/// Certificates exist and are not close to expiry.
 pub const CERTIFICATES_VALID: &str = "CertificatesValid";
-/// The operator leaves the object alone.
+/// Reconciliation is paused.
 pub const PAUSED: &str = "Paused";
-/// Work goes on.
+/// Reconciliation is in progress.
 pub const RECONCILING: &str = "Reconciling";
-/// A person is needed.
+/// User action is required.
 pub const STALLED: &str = "Stalled";
-/// Too few members are left to agree.
+/// Too few voters are available for a quorum.
 pub const QUORUM_LOST: &str = "QuorumLost";
 
-/// The reason of an object that waits for its namespace to be granted to the operator.
+/// Reason while the operator has no permissions in the namespace of the object.
 pub const NAMESPACE_NOT_GRANTED: &str = "NamespaceNotGranted";

@@ -1,6 +1,5 @@
-//! The custom resource definitions of this release, in the order in which they are installed.
-//! Comes in: the namespace of whoever converts. Goes out: definitions, ready to be written as YAML.
-//! May touch: k8s-openapi types only. `quorate crds` and the drift test both read this one list.
+//! The CRDs of this release, in the order of installation. `quorate crds` and the drift test use
+//! the same list.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 pub mod compare;
@@ -19,31 +18,31 @@ use serde_json::Value;
 use crate::api::kinds::{self, Kind};
 use crate::api::names;
 
-/// Every definition of this release, as it is installed without asking for another namespace.
+/// All CRDs, with the default namespace of the operator.
 #[must_use]
 pub fn all() -> Vec<CustomResourceDefinition> {
     with_webhook_namespace(names::NAMESPACE)
 }
 
-/// The same, with the Service that converts in `namespace`: a definition has no namespace itself,
-/// so it must name the one that the operator lives in.
+/// All CRDs, with the conversion webhook in `namespace`: a CRD is cluster-scoped and names the
+/// namespace of the operator's Service.
 #[must_use]
 pub fn with_webhook_namespace(namespace: &str) -> Vec<CustomResourceDefinition> {
-    let mut definitions = with_titles();
-    for definition in &mut definitions {
-        if let Some(service) = converter(definition) {
+    let mut crds = with_titles();
+    for crd in &mut crds {
+        if let Some(service) = webhook_service(crd) {
             namespace.clone_into(&mut service.namespace);
         }
     }
-    for version in definitions.iter_mut().flat_map(|definition| &mut definition.spec.versions) {
+    for version in crds.iter_mut().flat_map(|crd| &mut crd.spec.versions) {
         let schema = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut());
         schema.into_iter().for_each(strip);
     }
-    definitions
+    crds
 }
 
-/// The same with the titles and examples that the checks speak with. `kubectl explain` does not
-/// show them, and a definition must stay small enough for `kubectl apply`.
+/// All CRDs with the titles and examples that validation messages use. `kubectl explain` does not
+/// print them, and a CRD must stay small enough for `kubectl apply`.
 pub(crate) fn with_titles() -> Vec<CustomResourceDefinition> {
     kinds::ALL.into_iter().map(merged).collect()
 }
@@ -60,10 +59,10 @@ fn strip(schema: &mut JSONSchemaProps) {
     }
 }
 
-/// One definition with all versions of a kind, the hub stored.
+/// The CRD with all versions of a kind; the hub is the storage version.
 fn merged(kind: &Kind) -> CustomResourceDefinition {
-    let mut whole = kind.hub().crd();
-    whole.spec.versions = kind
+    let mut crd = kind.hub().crd();
+    crd.spec.versions = kind
         .versions()
         .flat_map(|version| version.crd().spec.versions)
         .map(|mut version| {
@@ -76,29 +75,30 @@ fn merged(kind: &Kind) -> CustomResourceDefinition {
         })
         .collect();
     if kind.has_older_versions() {
-        whole.spec.conversion = Some(by_webhook());
+        crd.spec.conversion = Some(webhook_conversion());
     }
-    whole
+    crd
 }
 
-/// Rules over the whole object stand at the root of the schema.
+/// Rules over the whole object are at the root of the schema.
 fn add_rules(schema: &mut CustomResourceValidation, rules: Value) {
     if let Some(root) = schema.open_api_v3_schema.as_mut() {
         root.x_kubernetes_validations = serde_json::from_value(rules).ok();
     }
 }
 
-/// A status is there or not there; the derive would also let it be null.
+/// The derive would allow a null status.
 fn forbid_null_status(schema: &mut CustomResourceValidation) {
     let root = schema.open_api_v3_schema.as_mut();
-    let status = root.and_then(|root| root.properties.as_mut()).and_then(|it| it.get_mut("status"));
+    let status =
+        root.and_then(|root| root.properties.as_mut()).and_then(|fields| fields.get_mut("status"));
     if let Some(status) = status {
         status.nullable = None;
     }
 }
 
-/// Who converts. The bundle of authorities is not here: the operator puts it in, and only that.
-fn by_webhook() -> CustomResourceConversion {
+/// The conversion webhook. The operator injects `caBundle` at runtime.
+fn webhook_conversion() -> CustomResourceConversion {
     CustomResourceConversion {
         strategy: "Webhook".to_owned(),
         webhook: Some(WebhookConversion {
@@ -116,14 +116,14 @@ fn by_webhook() -> CustomResourceConversion {
     }
 }
 
-/// The Service that converts, if the definition has versions to convert between.
-fn converter(definition: &mut CustomResourceDefinition) -> Option<&mut ServiceReference> {
-    let webhook = definition.spec.conversion.as_mut()?.webhook.as_mut()?;
+/// The Service of the conversion webhook, if the CRD has one.
+fn webhook_service(crd: &mut CustomResourceDefinition) -> Option<&mut ServiceReference> {
+    let webhook = crd.spec.conversion.as_mut()?.webhook.as_mut()?;
     webhook.client_config.as_mut()?.service.as_mut()
 }
 
-/// The name of the file that holds one definition, such as `things.example.org.yaml`.
+/// The file name of a CRD, such as `things.example.org.yaml`.
 #[must_use]
-pub fn file_name(definition: &CustomResourceDefinition) -> String {
-    format!("{}.{}.yaml", definition.spec.names.plural, definition.spec.group)
+pub fn file_name(crd: &CustomResourceDefinition) -> String {
+    format!("{}.{}.yaml", crd.spec.names.plural, crd.spec.group)
 }

@@ -24,7 +24,7 @@ object! {
         /// Container of Azure Blob Storage.
         azure: Azure,
         /// PersistentVolumeClaim in the same namespace. It is lost together with the Kubernetes
-        /// cluster; keep a copy elsewhere.
+        /// cluster.
         volume: Volume,
     }
 }
@@ -37,14 +37,15 @@ object! {
         bucket: Bucket,
         /// Prefix of the object keys.
         prefix: KeyPrefix,
-        /// URL of the server; Amazon S3 in the region if unset.
+        /// URL of the server. Default: Amazon S3 in the region.
         endpoint: Endpoint,
         /// Region of the bucket.
         region: Region,
         /// Path-style requests: the bucket is in the path and not in the host. Most S3-compatible
-        /// servers need it.
+        /// servers need it. Default: false.
         path_style: bool,
-        /// Secret with `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`; the identity of the pod if unset.
+        /// Secret with `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`. Default: the identity of
+        /// the pod.
         credentials_secret_ref: LocalRef,
         /// Secret with `ca.crt`, for a server certificate that no public CA signed.
         ca_secret_ref: LocalRef,
@@ -59,7 +60,7 @@ object! {
         bucket: Bucket,
         /// Prefix of the object keys.
         prefix: KeyPrefix,
-        /// Secret with `service-account.json`; the identity of the pod if unset.
+        /// Secret with `service-account.json`. Default: the identity of the pod.
         credentials_secret_ref: LocalRef,
     }
 }
@@ -74,7 +75,7 @@ object! {
         container: Bucket,
         /// Prefix of the blob names.
         prefix: KeyPrefix,
-        /// Secret with `AZURE_STORAGE_ACCOUNT_KEY`; the identity of the pod if unset.
+        /// Secret with `AZURE_STORAGE_ACCOUNT_KEY`. Default: the identity of the pod.
         credentials_secret_ref: LocalRef,
     }
 }
@@ -96,7 +97,7 @@ object! {
         /// Minimum number of backups that are kept.
         #[schemars(range(min = 1, max = 1000))]
         keep_last: i32,
-        /// Days for which a backup is kept; forever if both fields are unset.
+        /// Days for which a backup is kept. Default: forever, if `keepLast` is unset, too.
         #[schemars(range(min = 1, max = 3650))]
         keep_days: i32,
     }
@@ -121,13 +122,13 @@ object! {
 object! {
     /// Access to a store that is given by a URL.
     pub struct StoreAccess {
-        /// URL of the server; the default of the provider if unset.
+        /// URL of the server. Default: that of the provider.
         endpoint: Endpoint,
         /// Region of the bucket.
         region: Region,
-        /// Path-style requests: the bucket is in the path and not in the host.
+        /// Path-style requests: the bucket is in the path and not in the host. Default: false.
         path_style: bool,
-        /// Secret with the keys of the destination's kind; the identity of the pod if unset.
+        /// Secret with the keys of the provider. Default: the identity of the pod.
         credentials_secret_ref: LocalRef,
         /// Secret with `ca.crt`, for a server certificate that no public CA signed.
         ca_secret_ref: LocalRef,

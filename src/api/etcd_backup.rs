@@ -29,12 +29,12 @@ object! {
         status = "EtcdBackupStatus",
         shortname = "etcdbak",
         category = "quorate",
-        doc = "Backup of an EtcdCluster. Create one for an immediate backup; schedules create them automatically.",
+        doc = "Backup of an EtcdCluster. Not supported in this release: objects of this kind are rejected.",
         printcolumn(name = "Cluster", type_ = "string", json_path = ".spec.clusterRef.name", description = "EtcdCluster that is backed up."),
         printcolumn(name = "Status", type_ = "string", json_path = ".status.phase", description = "Phase of the operation."),
         printcolumn(name = "Bytes", type_ = "integer", json_path = ".status.bytesTotal", description = "Size of the backup in bytes."),
         printcolumn(name = "Revision", type_ = "integer", json_path = ".status.revision", description = "etcd revision of the backup."),
-        printcolumn(name = "Verified", type_ = "date", json_path = ".status.verifiedAt", description = "Time of the successful verification."),
+        printcolumn(name = "Verified", type_ = "date", json_path = ".status.verificationTime", description = "Time of the successful verification."),
         printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp", description = "Time since creation."),
         printcolumn(name = "Location", type_ = "string", priority = 1, json_path = ".status.location", description = "URL of the backup."),
         printcolumn(name = "Error", type_ = "string", priority = 1, json_path = ".status.lastError", description = "Error of the last attempt."),
@@ -43,11 +43,11 @@ object! {
     pub struct EtcdBackupSpec {
         /// EtcdCluster to back up.
         cluster_ref: LocalRef,
-        /// Destination of the backup; `spec.backup.destination` of the cluster if unset.
+        /// Destination of the backup. Default: `spec.backup.destination` of the cluster.
         destination: Destination,
-        /// Verifies the backup by restoring it into a temporary etcd.
+        /// Verifies the backup by restoring it into a temporary etcd. Default: false.
         verify: bool,
-        /// Seconds after which this object and the backup are deleted; never if unset.
+        /// Seconds after which this object and the backup are deleted. Default: never.
         #[schemars(range(min = 60, max = 315_360_000))]
         ttl_seconds: i64,
     }
@@ -75,10 +75,10 @@ object! {
         /// Phase: `Pending`, `Running`, `Verifying`, `Succeeded` or `Failed`.
         phase: BackupPhase,
         /// Start time. The spec is immutable from then on.
-        started_at: Time,
+        start_time: Time,
         /// Completion time, successful or not.
-        finished_at: Time,
-        /// URL of the last successful backup.
+        completion_time: Time,
+        /// URL of the backup.
         location: Location,
         /// etcd revision of the backup.
         #[schemars(range(min = 0, max = MAX_SAFE_INTEGER))]
@@ -94,7 +94,7 @@ object! {
         /// SHA-256 digest of the snapshot file.
         sha256: Sha256,
         /// Time of the successful verification.
-        verified_at: Time,
+        verification_time: Time,
         /// Error of the last attempt; absent if it succeeded.
         last_error: Message,
         /// Conditions of the object.
@@ -108,8 +108,8 @@ pub(crate) fn immutable_once_started() -> Value {
     json!([
         name_rule(names::MAX_CLUSTER_NAME_LENGTH, "its Pod is named after it"),
         rule(
-            format!("!({}) || self.spec == oldSelf.spec", has_path("oldSelf", "status.startedAt")),
-            "`spec` may not be changed once the backup has begun: make another EtcdBackup instead",
+            format!("!({}) || self.spec == oldSelf.spec", has_path("oldSelf", "status.startTime")),
+            "`spec` may not be changed once the backup has started: create another EtcdBackup instead",
         ),
     ])
 }
@@ -125,7 +125,7 @@ mod tests {
             let spec = json!({"clusterRef": {"name": cluster}});
             json!({"metadata": {"name": "b"}, "spec": spec, "status": status})
         };
-        let started = json!({"phase": "Running", "startedAt": "2026-01-02T03:04:05Z"});
+        let started = json!({"phase": "Running", "startTime": "2026-01-02T03:04:05Z"});
         let violations = |status: &Value, new: &str| {
             let (old, new) = (backup("a", status.clone()), backup(new, status.clone()));
             violations("EtcdBackup", "v1", Some(&old), &new)

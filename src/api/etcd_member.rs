@@ -48,7 +48,7 @@ object! {
         /// Name of the member in etcd. Immutable.
         #[schemars(extend("x-kubernetes-validations" = [{
             "rule": "self == oldSelf",
-            "message": "may not be changed: the other members know it by this name",
+            "message": "may not be changed: it is the name of the member in etcd",
         }]))]
         name: ObjectName,
         /// URL for peer traffic from the other members.
@@ -61,14 +61,14 @@ object! {
         /// cluster, `Leave` for a member that is removed. It may only be changed to `Leave`.
         #[schemars(extend("x-kubernetes-validations" = [{
             "rule": "self == oldSelf || self == 'Leave'",
-            "message": "may only become 'Leave', and then it stays so: make a new member instead",
+            "message": "may only be changed to 'Leave' and not back: create a new member instead",
         }]))]
         intent: Intent,
         /// Whether etcd may have run in a pod of this member. Set before the first pod may start
         /// etcd, and never unset: from then on the member starts with its data or not at all.
         #[schemars(extend("x-kubernetes-validations" = [{
             "rule": "self || !oldSelf",
-            "message": "may not be taken back: the member may have promised something to the others",
+            "message": "may not be unset: etcd may have run in a pod of this member",
         }]))]
         started: bool,
     }

@@ -30,7 +30,7 @@ object! {
         status = "EtcdRestoreStatus",
         shortname = "etcdrst",
         category = "quorate",
-        doc = "In-place restore of an EtcdCluster from a backup or from a surviving member. It reports its plan and waits for approval.",
+        doc = "In-place restore of an EtcdCluster from a backup or from a surviving member, with approval of its plan. Not supported in this release: objects of this kind are rejected.",
         printcolumn(name = "Cluster", type_ = "string", json_path = ".spec.clusterRef.name", description = "EtcdCluster that is restored."),
         printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase", description = "Phase of the operation."),
         printcolumn(name = "Approved", type_ = "boolean", json_path = ".spec.approve", description = "Whether the restore is approved."),
@@ -48,7 +48,7 @@ object! {
         /// Recovers a cluster without quorum from the data of one surviving member. Writes that
         /// were committed and not yet replicated to that member are lost.
         recover_quorum: RecoverQuorum,
-        /// Approves the plan in `status.plan`. It cannot be unset.
+        /// Approves the plan in `status.plan`. It cannot be unset. Default: false.
         approve: bool,
     }
 }
@@ -56,7 +56,7 @@ object! {
 object! {
     /// Recovery of a cluster without quorum.
     pub struct RecoverQuorum {
-        /// Member whose data is kept; the one with the newest data if unset.
+        /// Member whose data is kept. Default: the member with the newest data.
         survivor: ObjectName,
     }
 }
@@ -110,12 +110,12 @@ pub(crate) fn immutable_except_approval() -> Value {
         |root: &str| format!("({} && {root}.spec.approve)", has_path(root, "spec.approve"));
     json!([
         name_rule(names::MAX_CLUSTER_NAME_LENGTH, "its Pod is named after it"),
-        immutable("spec.clusterRef", "make another EtcdRestore instead"),
-        immutable("spec.from", "make another EtcdRestore instead"),
-        immutable("spec.recoverQuorum", "make another EtcdRestore instead"),
+        immutable("spec.clusterRef", "create another EtcdRestore instead"),
+        immutable("spec.from", "create another EtcdRestore instead"),
+        immutable("spec.recoverQuorum", "create another EtcdRestore instead"),
         rule(
             format!("!{} || {}", approved("oldSelf"), approved("self")),
-            "`spec.approve` may not be taken back: what was approved may have begun",
+            "`spec.approve` may not be unset: the restore may have started",
         ),
     ])
 }

@@ -1,61 +1,60 @@
-//! What members of an etcd cluster say when they are asked.
-//! Comes in: nothing. Goes out: their answers, as plain data. May touch: std.
+//! Responses of the etcd API as plain data.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
-/// What a member says of itself. It may be behind the others and not know it.
+/// Endpoint status of a member. The member may lag behind the others without knowing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EndpointStatus {
-    /// The cluster that it is in.
+    /// Cluster ID.
     pub cluster: u64,
-    /// Its own ID.
+    /// Member ID.
     pub member: u64,
-    /// Whom it takes for the leader; 0 is nobody.
+    /// Member ID of the leader as this member knows it; 0 if there is none.
     pub leader: u64,
-    /// The etcd release that it runs.
+    /// etcd version of the member.
     pub version: String,
-    /// The release whose form its data has; nothing before 3.6.
+    /// Storage version of the data; empty before 3.6.
     pub storage_version: String,
-    /// The release that etcd was told to go down to; nothing if it was not, and nothing before 3.6.
+    /// Target version of an enabled downgrade; empty if there is none, and before 3.6.
     pub downgrade_target: String,
-    /// Whether it only listens.
+    /// Whether the member is a learner.
     pub is_learner: bool,
-    /// How far its log goes.
+    /// Last raft index.
     pub raft_index: u64,
-    /// How far it has acted on it.
+    /// Last applied raft index.
     pub applied_index: u64,
-    /// Its revision.
+    /// Revision.
     pub revision: i64,
-    /// The size of its file, in bytes.
+    /// Size of the database file in bytes.
     pub db_size: i64,
-    /// How much of that is in use.
+    /// Bytes of the database file that are in use.
     pub db_in_use: i64,
 }
 
-/// A member as another lists it.
+/// Entry of the member list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberEntry {
-    /// Its ID.
+    /// Member ID.
     pub id: u64,
-    /// Where the others reach it. It is there before the member has ever started.
+    /// Peer URLs. They are set before the member has started for the first time.
     pub peer_urls: Vec<String>,
-    /// Whether it only listens.
+    /// Whether the member is a learner.
     pub is_learner: bool,
 }
 
-/// What a member has, up to one revision.
+/// Hash of the data of a member up to one revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataHash {
-    /// The same for the same data.
+    /// Hash; equal for equal data.
     pub hash: u32,
-    /// What it has forgotten. Only those who have forgotten the same can be compared.
+    /// Compacted revision. Hashes are comparable only if it is equal.
     pub compacted: i64,
 }
 
-/// What a member raised the alarm about.
+/// Active alarm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Alarm {
-    /// The member; 0 if nobody knows which.
+    /// Member ID; 0 if unknown.
     pub member: u64,
-    /// etcd's `alarm_type` for it.
+    /// Type of the alarm, such as `NOSPACE`.
     pub alarm_type: &'static str,
 }

@@ -1,8 +1,5 @@
-//! Plain values out of the lenient fields of an object that has passed the checks.
-//! Comes in: fields, and where they stand. Goes out: texts, numbers, sizes and releases, or what is
-//! still in the way.
-//! May touch: `field` and the vocabulary of `api`. It is beside `checked` and not in there: a room
-//! inside could make a `Checked` of anything.
+//! Extracts plain values from the lenient fields of an object that passed validation. It is beside
+//! `validated` and not below it: a submodule could construct a `Validated` of anything.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::collections::BTreeMap;
@@ -14,30 +11,30 @@ use crate::api::pod::LocalRef;
 use crate::api::strings::EtcdVersion;
 use crate::api::validated::ReadError;
 
-/// Whether value says true.
+/// Whether the field is true.
 pub(crate) fn is_true(field: &Field<bool>) -> bool {
     field.known() == Some(&true)
 }
 
-/// A text, if there is one.
+/// The string, if set.
 pub(crate) fn string<T: ToString>(field: &Field<T>) -> Option<String> {
     field.known().map(ToString::to_string)
 }
 
-/// A text that must be there.
+/// A required string.
 pub(crate) fn required_string<T: ToString>(
     field: &Field<T>,
     path: &'static str,
 ) -> Result<String, ReadError> {
-    string(field).ok_or(ReadError { path, expected: "a text" })
+    string(field).ok_or(ReadError { path, expected: "a string" })
 }
 
-/// The name of what is referred to, if anything is.
+/// The name in a reference, if set.
 pub(crate) fn ref_name(reference: &Field<LocalRef>) -> Option<String> {
     reference.known().and_then(|value| string(&value.name))
 }
 
-/// The name of what must be referred to.
+/// The name in a required reference.
 pub(crate) fn required_ref_name(
     reference: &Field<LocalRef>,
     path: &'static str,
@@ -45,20 +42,20 @@ pub(crate) fn required_ref_name(
     ref_name(reference).ok_or(ReadError { path, expected: "the name of an object" })
 }
 
-/// A list or a map, if there is one. The checks take a null for something left out, and so is one in
-/// a list or a map; but then the whole is none, and must not get lost without a word.
+/// A list or map, if set. Validation treats a null inside it as unset, which makes the whole value
+/// invalid here: it must not get lost silently.
 pub(crate) fn collection<T: Clone>(
     field: &Field<T>,
     path: &'static str,
 ) -> Result<Option<T>, ReadError> {
     match field {
         Field::Absent | Field::Null => Ok(None),
-        Field::Known(all) => Ok(Some(all.clone())),
-        Field::Invalid(_) => Err(ReadError { path, expected: "without a null in value" }),
+        Field::Known(entries) => Ok(Some(entries.clone())),
+        Field::Invalid(_) => Err(ReadError { path, expected: "without null values" }),
     }
 }
 
-/// A map with plain texts.
+/// A map of strings.
 pub(crate) fn string_map<T: ToString + Clone>(
     map: &Field<BTreeMap<String, T>>,
     path: &'static str,
@@ -67,16 +64,16 @@ pub(crate) fn string_map<T: ToString + Clone>(
     Ok(entries.map(|(key, value)| (key, value.to_string())).collect())
 }
 
-/// A number that must be there.
+/// A required number.
 pub(crate) fn number<N: Copy, T: TryFrom<N>>(
     field: &Field<N>,
     path: &'static str,
 ) -> Result<T, ReadError> {
     let number = field.known().and_then(|number| T::try_from(*number).ok());
-    number.ok_or(ReadError { path, expected: "a number that is not negative" })
+    number.ok_or(ReadError { path, expected: "a non-negative number in range" })
 }
 
-/// A number, if there is one.
+/// A number, if set.
 pub(crate) fn optional_number<N: Copy, T: TryFrom<N>>(
     field: &Field<N>,
     path: &'static str,
@@ -84,13 +81,13 @@ pub(crate) fn optional_number<N: Copy, T: TryFrom<N>>(
     field.known().map(|_| number(field, path)).transpose()
 }
 
-/// A size in bytes that must be there.
+/// A required size in bytes.
 pub(crate) fn size<T: ToString>(field: &Field<T>, path: &'static str) -> Result<u64, ReadError> {
     let bytes = string(field).and_then(|value| bytes::parse(&value));
-    bytes.ok_or(ReadError { path, expected: "a number of bytes that Kubernetes can count" })
+    bytes.ok_or(ReadError { path, expected: "a size in bytes that fits into 64 bits" })
 }
 
-/// A size in bytes, if there is one.
+/// A size in bytes, if set.
 pub(crate) fn optional_size<T: ToString>(
     field: &Field<T>,
     path: &'static str,
@@ -98,11 +95,11 @@ pub(crate) fn optional_size<T: ToString>(
     field.known().map(|_| size(field, path)).transpose()
 }
 
-/// A release of etcd that must be there.
+/// A required etcd release.
 pub(crate) fn release(
     field: &Field<EtcdVersion>,
     path: &'static str,
 ) -> Result<Release, ReadError> {
     let release = field.known().and_then(|value| Release::parse(value.as_str()));
-    release.ok_or(ReadError { path, expected: "a release of etcd" })
+    release.ok_or(ReadError { path, expected: "an etcd release" })
 }

@@ -1,7 +1,8 @@
-//! One field of an object as it arrived: absent, null, what was meant, or something else.
-//! Comes in: any JSON value. Goes out: the same value, whatever it was.
-//! May touch: serde and schemars. The apiserver converts objects before it validates them, so what
-//! does not fit must be carried on until the schema can name it; nothing here fails.
+//! A field of an object as received: absent, null, valid or invalid.
+//!
+//! Guarantees: reading never fails and writing returns the same value. The API server converts
+//! objects before it validates them, so an invalid value must be passed on until the schema can
+//! reject it.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::borrow::Cow;
@@ -11,25 +12,25 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-/// The greatest integer that every reader of JSON tells apart from its neighbours.
+/// The largest integer that is exact in every JSON implementation, 2^53 - 1.
 pub const MAX_SAFE_INTEGER: i64 = 9_007_199_254_740_991;
 
-/// A field of an API type. Its schema is that of `T`; its Rust type takes whatever arrives.
+/// A field of an API type. Its schema is that of `T`; its Rust type accepts any value.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Field<T> {
-    /// The key is not there.
+    /// The key is missing.
     #[default]
     Absent,
-    /// The key is there and says null.
+    /// The value is null.
     Null,
-    /// What the schema asks for.
+    /// A value of the expected type.
     Known(T),
-    /// What the schema would refuse, kept as it came.
+    /// A value that the schema rejects, unchanged.
     Invalid(Value),
 }
 
 impl<T> Field<T> {
-    /// The field whose key holds `json`, or is not there.
+    /// Reads the value of a key, if it exists.
     #[must_use]
     pub fn from_json(json: Option<&Value>) -> Self
     where
@@ -42,19 +43,19 @@ impl<T> Field<T> {
         }
     }
 
-    /// Whether the key is not there; such a field is not written either.
+    /// Whether the key is missing. Such a field is not serialized.
     #[must_use]
     pub const fn is_absent(&self) -> bool {
         matches!(self, Self::Absent)
     }
 
-    /// Whether it says anything. Null does not: the apiserver drops it.
+    /// Whether the field is set. Null is not: the API server drops it.
     #[must_use]
     pub const fn is_set(&self) -> bool {
         !matches!(self, Self::Absent | Self::Null)
     }
 
-    /// The value, if it is one.
+    /// The value, if valid.
     #[must_use]
     pub const fn known(&self) -> Option<&T> {
         match self {
@@ -63,7 +64,7 @@ impl<T> Field<T> {
         }
     }
 
-    /// The value itself, if it is one.
+    /// The value, if valid.
     #[must_use]
     pub fn into_known(self) -> Option<T> {
         match self {
@@ -72,7 +73,7 @@ impl<T> Field<T> {
         }
     }
 
-    /// The same field with another type of value; null and misfits stay what they are.
+    /// Maps a valid value; null and invalid values are kept.
     #[must_use]
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Field<U> {
         match self {
@@ -83,9 +84,9 @@ impl<T> Field<T> {
         }
     }
 
-    /// The field in another version, where its value may have no words. Null and misfits stay what
-    /// they are; but a misfit that the other version would take for what was meant stays behind,
-    /// because it would come back as something that nobody wrote, and that no schema refuses.
+    /// Converts the field to another version, which may not be able to express its value. Null and
+    /// invalid values are kept; but an invalid value that is valid in the other version is dropped,
+    /// because it would come back as a value that no user wrote and no schema rejects.
     #[must_use]
     pub fn convert<U: FromJson>(self, convert: impl FnOnce(T) -> Field<U>) -> Field<U> {
         match self {
@@ -97,8 +98,7 @@ impl<T> Field<T> {
         }
     }
 
-    /// Says `value` where nothing was said. Null says nothing: it is how a key is left to the
-    /// defaults.
+    /// Sets `value` if the field is not set. Null requests the default, as in Kubernetes.
     pub fn set_default(&mut self, value: T) {
         if !self.is_set() {
             *self = Self::Known(value);
@@ -107,13 +107,13 @@ impl<T> Field<T> {
 }
 
 impl<T: Default> Field<T> {
-    /// The block, or an empty one: what does not fit says nothing that could be taken apart.
+    /// The value, or the default if it is unset or invalid.
     #[must_use]
     pub fn or_default(self) -> T {
         self.into_known().unwrap_or_default()
     }
 
-    /// The block to fill in, made if nothing was said. A misfit is nobody's to fill.
+    /// The value to set defaults in, created if unset; `None` if it is invalid.
     pub fn get_or_default(&mut self) -> Option<&mut T> {
         self.set_default(T::default());
         match self {
@@ -124,7 +124,7 @@ impl<T: Default> Field<T> {
 }
 
 impl<T: Default + PartialEq> Field<T> {
-    /// A block, or nothing if the block would be empty: conversion invents no keys.
+    /// The value; absent if it equals the default, so that conversion invents no keys.
     #[must_use]
     pub fn non_default(value: T) -> Self {
         if value == T::default() { Self::Absent } else { Self::Known(value) }
@@ -137,9 +137,9 @@ impl<T> From<Option<T>> for Field<T> {
     }
 }
 
-/// What can be read from a JSON value of the right kind.
+/// A type that is read from JSON.
 pub trait FromJson: Sized {
-    /// The value, if `json` is one. Never an error: what does not fit is a [`Field::Invalid`].
+    /// The value, if `json` has the expected type; otherwise the field is [`Field::Invalid`].
     fn read(json: &Value) -> Option<Self>;
 }
 
@@ -150,7 +150,7 @@ impl FromJson for bool {
 }
 
 impl FromJson for i64 {
-    /// The apiserver takes 3.0 for an integer, so this does, too.
+    /// The API server accepts 3.0 as an integer.
     fn read(json: &Value) -> Option<Self> {
         json.as_i64().or_else(|| json.as_f64().and_then(whole))
     }
@@ -175,7 +175,7 @@ impl<T: FromJson> FromJson for BTreeMap<String, T> {
     }
 }
 
-/// The integer that a float is, if it is one that floats can tell apart from its neighbours.
+/// The integer value of a float, if it is exact.
 fn whole(number: f64) -> Option<i64> {
     let exact = number.fract() == 0.0 && number.abs() < 9.0e15;
     exact.then(|| format!("{number:.0}").parse().ok()).flatten()
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_arrives_leaves_as_it_came() {
+    fn any_value_round_trips() {
         for json in [json!(null), json!(3), json!("three"), json!([1, {}]), json!({"a": null})] {
             assert_eq!(serde_json::to_value(read::<i64>(&json)).unwrap(), json);
             assert_eq!(serde_json::to_value(read::<bool>(&json)).unwrap(), json);
@@ -223,28 +223,28 @@ mod tests {
     }
 
     #[test]
-    fn an_integral_float_is_an_integer_and_any_other_is_a_misfit() {
+    fn integral_float_is_an_integer_and_any_other_is_invalid() {
         assert_eq!(read::<i32>(&json!(3.0)), Field::Known(3));
         assert_eq!(read::<i64>(&json!(-0.0)), Field::Known(0));
         for odd in [json!(3.5), json!(1e300), json!(4_294_967_296_i64), json!("3"), json!(true)] {
-            assert!(matches!(read::<i32>(&odd), Field::Invalid(_)), "{odd} was taken");
+            assert!(matches!(read::<i32>(&odd), Field::Invalid(_)), "{odd} was accepted");
         }
     }
 
     #[test]
-    fn a_list_with_one_misfit_is_one() {
+    fn list_with_one_invalid_item_is_invalid() {
         assert_eq!(read::<Vec<bool>>(&json!([true])), Field::Known(vec![true]));
         assert_eq!(read::<Vec<bool>>(&json!([true, 1])), Field::Invalid(json!([true, 1])));
     }
 
     #[test]
-    fn defaults_fill_what_is_not_said_and_nothing_else() {
+    fn defaults_are_set_only_in_unset_fields() {
         let mut fields = [Field::Absent, Field::Null, Field::Known(1), Field::Invalid(json!("x"))];
         for field in &mut fields {
             field.set_default(3);
         }
-        let filled =
+        let expected =
             [Field::Known(3), Field::Known(3), Field::Known(1), Field::Invalid(json!("x"))];
-        assert_eq!(fields, filled);
+        assert_eq!(fields, expected);
     }
 }

@@ -1,7 +1,5 @@
-//! The kinds of this release, with their versions: the one list that conversion, checks and
-//! definitions read.
-//! Comes in: nothing. Goes out: kinds by name, versions by `apiVersion`.
-//! May touch: the kinds of `api`.
+//! The kinds of this release and their versions: the one list that conversion, validation and CRDs
+//! use.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::iter;
@@ -16,79 +14,79 @@ use crate::api::field::FromJson;
 use crate::api::validation::{Findings, ValidationContext};
 use crate::api::{etcd_backup, etcd_cluster, etcd_member, etcd_restore, example_app, names};
 
-/// A kind, its newest version first.
+/// A kind.
 pub struct Kind {
-    /// Its name, such as `EtcdCluster`.
+    /// Name, such as `EtcdCluster`.
     pub name: &'static str,
-    /// Its API group.
+    /// API group.
     pub group: &'static str,
-    /// The version that all others are converted through, and that is stored.
+    /// The storage version, through which all others are converted.
     hub: &'static Version,
-    /// The versions before it that are still served, the newest first.
+    /// Older versions that are still served, newest first.
     older: &'static [Version],
-    /// Rules in CEL over the whole object, the same in every version.
+    /// CEL rules over the whole object, the same in every version.
     pub(crate) cel_rules: fn() -> Value,
-    /// Fills in what is not said, in the hub's version; what was there before may matter.
+    /// Sets defaults in a spec of the hub version, given the previous spec.
     apply_defaults: fn(&mut Value, Option<&Value>),
-    /// What only code can check. Both objects are in the hub's version.
+    /// Validation beyond the schema. Both objects are in the hub version.
     pub(crate) validate: ValidateFn,
 }
 
-/// Finds what is wrong with an object, given what it was before.
+/// Validates an object, against its previous state on an update.
 pub(crate) type ValidateFn = fn(Option<&Value>, &Value, &ValidationContext<'_>, &mut Findings);
 
 /// One version of a kind.
 pub struct Version {
-    /// Its name, such as `v1beta1`.
+    /// Name, such as `v1beta1`.
     pub name: &'static str,
     crd: fn() -> CustomResourceDefinition,
     conversions: Option<fn(Part) -> (ConvertFn, ConvertFn)>,
 }
 
 impl Kind {
-    /// The version that all others are converted through, and that is stored.
+    /// The storage version, through which all others are converted.
     #[must_use]
     pub const fn hub(&self) -> &'static Version {
         self.hub
     }
 
-    /// Its versions by priority: the hub, then the older ones.
+    /// All versions: the hub, then the older ones, newest first.
     pub fn versions(&self) -> impl Iterator<Item = &'static Version> + use<> {
         iter::once(self.hub).chain(self.older)
     }
 
-    /// Whether there is anything to convert.
+    /// Whether the kind has more than one version.
     #[must_use]
     pub const fn has_older_versions(&self) -> bool {
         !self.older.is_empty()
     }
 
-    /// What its objects are stored under, such as `etcdclusters`.
+    /// Plural resource name, such as `etcdclusters`.
     #[must_use]
     pub fn plural(&self) -> String {
         format!("{}s", self.name.to_ascii_lowercase())
     }
 
-    /// The name of its crd, such as `etcdclusters.etcd.appdelivery.cncf.io`.
+    /// Name of the CRD, such as `etcdclusters.etcd.appdelivery.cncf.io`.
     #[must_use]
     pub fn crd_name(&self) -> String {
         format!("{}.{}", self.plural(), self.group)
     }
 
-    /// The name of what asks Kubernetes' own migrator to store its objects anew.
+    /// Name of the `StorageVersionMigration` for objects of this kind.
     #[must_use]
     pub fn migration_name(&self) -> String {
         format!("{}-{}", names::OPERATOR, self.plural())
     }
 
-    /// The version that `api_version`, such as `etcd.appdelivery.cncf.io/v1`, names.
+    /// The version of an `apiVersion`, such as `etcd.appdelivery.cncf.io/v1`.
     #[must_use]
     pub fn version_of(&self, api_version: &str) -> Option<&'static Version> {
         let (group, name) = api_version.split_once('/')?;
         self.versions().find(|version| group == self.group && version.name == name)
     }
 
-    /// The object with its silence defaulted in. Both objects are in the hub's version.
+    /// The object with defaults set. Both objects are in the hub version.
     #[must_use]
     pub fn with_defaults(&self, object: &Value, old: Option<&Value>) -> Value {
         let mut object = object.clone();
@@ -99,7 +97,7 @@ impl Kind {
         object
     }
 
-    /// The `apiVersion` of one of its versions.
+    /// The `apiVersion` of a version.
     #[must_use]
     pub fn api_version(&self, version: &Version) -> String {
         format!("{}/{}", self.group, version.name)
@@ -107,19 +105,19 @@ impl Kind {
 }
 
 impl Version {
-    /// How a part of it becomes the hub's, and back; nothing for the hub itself.
+    /// Conversions of a part to and from the hub; `None` for the hub itself.
     pub(crate) fn conversions(&self, part: Part) -> Option<(ConvertFn, ConvertFn)> {
         self.conversions.map(|conversions| conversions(part))
     }
 
-    /// The crd with this version alone.
+    /// The CRD with this version alone.
     pub(crate) fn crd(&self) -> CustomResourceDefinition {
         (self.crd)()
     }
 }
 
-/// Fills in a spec. Keys that this release does not know stay as they are: the change is made in
-/// what was given, and not in what was understood of it.
+/// Sets defaults in a spec. Fields that this release does not know are kept: defaults are added to
+/// the given JSON, which is not replaced by what was parsed.
 fn set_defaults<Spec: FromJson + Serialize>(
     spec: &mut Value,
     old: Option<&Value>,
@@ -132,13 +130,13 @@ fn set_defaults<Spec: FromJson + Serialize>(
     add(spec, defaulted);
 }
 
-/// Adds what is not there, at any depth.
+/// Adds missing keys, at any depth.
 fn add(given: &mut Value, defaulted: Value) {
     match (given, defaulted) {
         (Value::Object(given), Value::Object(defaulted)) => {
             for (key, value) in defaulted {
                 match given.get_mut(&key) {
-                    Some(there) => add(there, value),
+                    Some(existing) => add(existing, value),
                     None => {
                         given.insert(key, value);
                     }
@@ -184,7 +182,7 @@ pub static ETCD_CLUSTER: Kind = Kind {
         },
     ],
 };
-/// One member of a cluster.
+/// A member of a cluster.
 pub static ETCD_MEMBER: Kind = Kind {
     name: "EtcdMember",
     group: names::ETCD_GROUP,
@@ -194,7 +192,7 @@ pub static ETCD_MEMBER: Kind = Kind {
     hub: &Version { name: "v1", crd: etcd_member::EtcdMember::crd, conversions: None },
     older: &[],
 };
-/// One backup of a cluster.
+/// A backup of a cluster.
 pub static ETCD_BACKUP: Kind = Kind {
     name: "EtcdBackup",
     group: names::ETCD_GROUP,
@@ -204,7 +202,7 @@ pub static ETCD_BACKUP: Kind = Kind {
     hub: &Version { name: "v1", crd: etcd_backup::EtcdBackup::crd, conversions: None },
     older: &[],
 };
-/// One restore of a cluster.
+/// A restore of a cluster.
 pub static ETCD_RESTORE: Kind = Kind {
     name: "EtcdRestore",
     group: names::ETCD_GROUP,
@@ -242,7 +240,7 @@ pub static EXAMPLE_APP: Kind = Kind {
     ],
 };
 
-/// Every kind, in the order in which they are installed.
+/// All kinds, in the order of installation.
 pub static ALL: [&Kind; 5] =
     [&ETCD_CLUSTER, &ETCD_MEMBER, &ETCD_BACKUP, &ETCD_RESTORE, &EXAMPLE_APP];
 
@@ -258,10 +256,10 @@ mod tests {
     use crate::api::crd;
 
     #[test]
-    fn a_kinds_plural_is_the_one_in_its_definition() {
-        let definitions = crd::all();
-        assert_eq!(definitions.len(), ALL.len());
-        for crd in definitions {
+    fn plural_of_a_kind_matches_its_crd() {
+        let crds = crd::all();
+        assert_eq!(crds.len(), ALL.len());
+        for crd in crds {
             let names = crd.spec.names;
             let kind = by_name(&names.kind).unwrap();
             assert_eq!(kind.plural(), names.plural);

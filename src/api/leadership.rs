@@ -1,30 +1,29 @@
-//! Whether this replica leads, as a value that whoever acts as a leader asks before each act.
-//! Comes in: nothing. Goes out: the type. May touch: `moment`. The wing `leadership` finds it out;
-//! the type stands here because every other wing needs it.
+//! Whether this replica is the leader. `leader_election` determines it; the type is here because
+//! every controller needs it.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::time::Duration;
 
 use crate::api::monotonic::MonotonicTime;
 
-/// Whether this replica leads. Given to whoever may act only while it does.
+/// Whether this replica is the leader.
 ///
-/// A watcher learns of a change a little late, and a process can be paused between asking and
-/// acting. Ask [`Leadership::holds_at`] with the time of the act, and give no risky call more
-/// time than [`Leadership::time_left`].
+/// A change is observed with a delay, and a process can be paused between a check and a write. Call
+/// [`Leadership::holds_at`] with the time of the write, and bound every request by
+/// [`Leadership::time_left`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leadership {
-    /// Another replica leads, or none does.
+    /// Another replica is the leader, or none is.
     Following,
-    /// This replica leads, and stops by itself at `until` if it cannot renew before.
+    /// This replica is the leader until `until`, unless the lease is renewed before.
     Leading {
-        /// The first moment at which this replica must not act any more.
+        /// From this time on the replica must not act as the leader.
         until: MonotonicTime,
     },
 }
 
 impl Leadership {
-    /// Whether this replica may act at `now`.
+    /// Whether this replica may act as the leader at `now`.
     #[must_use]
     pub fn holds_at(self, now: MonotonicTime) -> bool {
         match self {
@@ -33,7 +32,7 @@ impl Leadership {
         }
     }
 
-    /// How long a call that begins at `now` may take at most; nothing, if it may not begin.
+    /// Maximum duration of a request that starts at `now`; zero if it must not start.
     #[must_use]
     pub fn time_left(self, now: MonotonicTime) -> Duration {
         match self {
@@ -48,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_may_take_as_long_as_the_term_lasts_and_a_follower_may_not_call() {
+    fn request_is_bounded_by_the_lease_and_a_follower_has_no_time() {
         let at = |second| MonotonicTime::new(Duration::from_secs(second));
         let leading = Leadership::Leading { until: at(10) };
         assert_eq!(leading.time_left(at(7)), Duration::from_secs(3));

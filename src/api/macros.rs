@@ -1,16 +1,15 @@
-//! How API types are declared: blocks of fields, choices between words, and bounded texts.
-//! Comes in: a declaration with its words for `kubectl explain`. Goes out: the type, its schema and
-//! how it is read from JSON. May touch: serde, schemars. One way to declare a field means that
-//! every field is lenient in Rust and strict in the schema, without exceptions to remember.
+//! Macros that declare API types: objects, string enums and bounded strings, each with its schema
+//! and its reader. One way to declare a field makes every field lenient in Rust and strict in the
+//! schema.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
-/// Declares a block of fields. Each field becomes a `Field<T>`; absent ones are not written. A
-/// field is called on the wire as it is here, in camel case, or by the name after `as`.
+/// Declares an object. Each field becomes a `Field<T>`; absent ones are not serialized. Its name on
+/// the wire is the field name in camel case, or the name after `as`.
 macro_rules! object {
     (
         $(#[$about:meta])*
         pub struct $Name:ident {
-            $( $(#[$words:meta])* $field:ident $(as $wire:literal)?: $Type:ty, )*
+            $( $(#[$doc:meta])* $field:ident $(as $wire:literal)?: $Type:ty, )*
         }
     ) => {
         #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, schemars::JsonSchema)]
@@ -18,7 +17,7 @@ macro_rules! object {
         $(#[$about])*
         pub struct $Name {
             $(
-                $(#[$words])*
+                $(#[$doc])*
                 $(#[serde(rename = $wire)])?
                 #[serde(skip_serializing_if = "crate::api::field::Field::is_absent")]
                 pub $field: crate::api::field::Field<$Type>,
@@ -31,7 +30,7 @@ macro_rules! object {
                     vec![$( crate::api::macros::wire_name(stringify!($field), &[$($wire)?]) ),*]
                 });
                 let object = json.as_object()?;
-                // Fields are read in the order in which they are named, just above.
+                // Fields are read in the order of `NAMES`.
                 let mut values = NAMES.iter().map(|name| object.get(name));
                 Some(Self { $( $field: crate::api::field::Field::from_json(values.next().flatten()), )* })
             }
@@ -47,10 +46,10 @@ macro_rules! object {
     };
 }
 
-/// What a field is called on the wire: as it says, or in camel case.
-pub(crate) fn wire_name(field: &str, said: &[&str]) -> String {
-    if let Some(said) = said.first() {
-        return (*said).to_owned();
+/// Name of a field on the wire: the explicit one, or the field name in camel case.
+pub(crate) fn wire_name(field: &str, explicit: &[&str]) -> String {
+    if let Some(name) = explicit.first() {
+        return (*name).to_owned();
     }
     let mut words = field.split('_');
     let mut name = words.next().unwrap_or_default().to_owned();
@@ -62,30 +61,30 @@ pub(crate) fn wire_name(field: &str, said: &[&str]) -> String {
     name
 }
 
-/// Declares a `string_enum`: closed here and in the schema. A word that is none of them is a misfit.
+/// Declares a string enum, closed in Rust and in the schema. Any other string is an invalid value.
 macro_rules! string_enum {
     (
         $(#[$about:meta])*
-        pub enum $Name:ident { $( $(#[$words:meta])* $Choice:ident = $string_type:literal, )* }
+        pub enum $Name:ident { $( $(#[$doc:meta])* $Variant:ident = $value:literal, )* }
     ) => {
         $(#[$about])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum $Name { $( $(#[$words])* $Choice, )* }
+        pub enum $Name { $( $(#[$doc])* $Variant, )* }
 
         impl $Name {
             /// Every value, in the order in which the schema lists them.
-            pub const ALL: &[Self] = &[$(Self::$Choice),*];
+            pub const ALL: &[Self] = &[$(Self::$Variant),*];
 
-            /// The word for it.
+            /// The string on the wire.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$Choice => $string_type,)* }
+                match self { $(Self::$Variant => $value,)* }
             }
 
-            /// The value with this exact name.
+            /// The value of a string, which must match exactly.
             #[must_use]
-            pub fn from_name(word: &str) -> Option<Self> {
-                Self::ALL.iter().copied().find(|string_enum| string_enum.as_str() == word)
+            pub fn from_name(name: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|value| value.as_str() == name)
             }
         }
 
@@ -111,13 +110,13 @@ macro_rules! string_enum {
             fn inline_schema() -> bool { true }
             fn schema_name() -> std::borrow::Cow<'static, str> { stringify!($Name).into() }
             fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                schemars::json_schema!({ "type": "string", "enum": [$($string_type),*] })
+                schemars::json_schema!({ "type": "string", "enum": [$($value),*] })
             }
         }
     };
 }
 
-/// Declares a kind of `string_type`: open here, bounded in the schema by the JSON that is given.
+/// Declares a string type, unbounded in Rust and bounded by the given schema.
 macro_rules! string_type {
     ($(#[$about:meta])* pub struct $Name:ident; $($schema:tt)*) => {
         $(#[$about])*
@@ -126,7 +125,7 @@ macro_rules! string_type {
         pub struct $Name(String);
 
         impl $Name {
-            /// The string as it was written.
+            /// The string.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
@@ -134,8 +133,8 @@ macro_rules! string_type {
         }
 
         impl<T: Into<String>> From<T> for $Name {
-            fn from(string_type: T) -> Self {
-                Self(string_type.into())
+            fn from(text: T) -> Self {
+                Self(text.into())
             }
         }
 

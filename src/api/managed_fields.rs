@@ -1,16 +1,16 @@
-//! Who owns which field of a spec, as an object's `managedFields` tell it.
-//! Comes in: an object. Goes out: its owners, and the fields of each, as paths into the spec.
-//! May touch: JSON. Pure. The list is the apiserver's, but whoever may update an object may write it:
-//! what cannot be read is nobody's word, and whoever asks must then leave everything as it is.
+//! Managed fields: which field manager owns which fields of a spec.
+//!
+//! Assumptions: the API server maintains the list, but any client that may update the object can
+//! write it. If it cannot be read, callers must change nothing.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use serde_json::{Map, Value};
 
-/// The steps from a spec to a field, written as in `managedFields`: `f:` and a key, `k:` and the keys
-/// of an item, `v:` and an item, `i:` and a number.
+/// Path of a field in the spec, in the notation of `managedFields`: `f:` and a key, `k:` and the
+/// keys of an item, `v:` and an item, `i:` and an index.
 pub(crate) type Path<'a> = Vec<&'a str>;
 
-/// Somebody who wrote fields of the spec, and the version that they wrote them in.
+/// Entry of the managed fields: a manager, the API version it used, and its fields of the spec.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct FieldsEntry<'a> {
     pub(crate) api_version: &'a str,
@@ -21,12 +21,12 @@ pub(crate) struct FieldsEntry<'a> {
 }
 
 impl FieldsEntry<'_> {
-    /// Whether these are the fields that `manager` sent by server-side apply.
+    /// Whether this is the entry of `manager` for server-side apply.
     pub(crate) fn is_applied_by(&self, manager: &str) -> bool {
         self.manager == manager && self.operation == "Apply" && self.subresource.is_empty()
     }
 
-    /// Whether both are the same owner, at two times.
+    /// Whether both are the entry of the same manager, at different times.
     fn is_same_entry(&self, other: &Self) -> bool {
         let Self { api_version, fields: _, manager, operation, subresource } = self;
         (*manager, *operation) == (other.manager, other.operation)
@@ -34,15 +34,15 @@ impl FieldsEntry<'_> {
     }
 }
 
-/// The list of an object's owners.
+/// Managed fields of an object.
 #[derive(Debug)]
 pub(crate) struct ManagedFields<'a> {
     of_spec: Vec<FieldsEntry<'a>>,
-    /// The versions of all who own anything.
+    /// API versions of all entries.
     versions: Vec<&'a str>,
 }
 
-/// All who own a part of an object; nothing if one of them cannot be read, or if there are too many.
+/// Reads the managed fields of an object; `None` if an entry cannot be read or there are too many.
 pub(crate) fn managed_fields(object: &Value) -> Option<ManagedFields<'_>> {
     let entries = object.pointer("/metadata/managedFields")?.as_array()?;
     if entries.len() > MAX_ENTRIES {
@@ -74,48 +74,49 @@ fn fields(entry: &Value) -> Option<&Map<String, Value>> {
 }
 
 impl<'a> ManagedFields<'a> {
-    /// Those who own a part of the spec.
+    /// Entries with fields of the spec.
     pub(crate) fn of_spec(&self) -> impl Iterator<Item = FieldsEntry<'a>> {
         self.of_spec.iter().copied()
     }
 
-    /// Whether anybody speaks another version than this: then the apiserver has looked at the object
-    /// in that one, too.
+    /// Whether an entry has another API version than this: the API server then processed the object
+    /// in that version, too.
     pub(crate) fn has_other_version_than(&self, api_version: &str) -> bool {
-        self.versions.iter().any(|it| *it != api_version)
+        self.versions.iter().any(|version| *version != api_version)
     }
 
-    /// Whether a server-side apply by `manager` can have made this list of that one. It gives the
-    /// manager another set of fields, and takes some from others at most.
+    /// Whether a server-side apply by `manager` can have produced this list from `before`. It
+    /// changes the fields of the manager, and at most removes fields of others.
     pub(crate) fn is_apply_result(&self, before: &Self, manager: &str) -> bool {
-        let mine = |all: &Self| all.of_spec().find(|owner| owner.is_applied_by(manager));
-        let (Some(was), Some(is)) = (mine(before), mine(self)) else { return false };
-        let mut others = self.of_spec().filter(|owner| !owner.is_applied_by(manager));
+        let own_entry = |all: &Self| all.of_spec().find(|entry| entry.is_applied_by(manager));
+        let (Some(was), Some(is)) = (own_entry(before), own_entry(self)) else { return false };
+        let mut others = self.of_spec().filter(|entry| !entry.is_applied_by(manager));
         was.fields != is.fields
-            && others.all(|owner| {
-                let earlier = before.of_spec().find(|it| it.is_same_entry(&owner));
-                earlier.is_some_and(|it| owner.fields.is_subset_of(it.fields))
+            && others.all(|entry| {
+                let earlier = before.of_spec().find(|earlier| earlier.is_same_entry(&entry));
+                earlier.is_some_and(|earlier| entry.fields.is_subset_of(earlier.fields))
             })
     }
 }
 
-/// Some fields of a spec.
+/// A set of fields of a spec.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Fields<'a>(&'a Map<String, Value>);
 
 impl<'a> Fields<'a> {
-    /// Whether the field at `path` is among them, or a part of it. A block alone is not what is in it.
+    /// Whether the set contains the field at `path` or a part of it. An object alone does not
+    /// include its fields.
     pub(crate) fn contains(self, path: &[&str]) -> bool {
         let step = |here: &'a Map<String, Value>, step: &&str| here.get(*step)?.as_object();
         path.iter().try_fold(self.0, step).is_some()
     }
 
-    /// Whether each of them is one of the others.
+    /// Whether every field is in `others`.
     fn is_subset_of(self, others: Fields<'_>) -> bool {
         self.paths().iter().all(|path| others.contains(path))
     }
 
-    /// The fields by name: every leaf, and every item of a list before what is in it.
+    /// Paths of all leaves, and of every list item before its fields.
     pub(crate) fn paths(self) -> Vec<Path<'a>> {
         let mut found = Vec::new();
         collect(self.0, &mut Vec::new(), &mut found);
@@ -123,10 +124,10 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// More owners than an object has. Each costs time, and whoever may write the list must not be able to
-/// buy much with one request.
+/// More entries than any legitimate object has. Each costs time, and a client that can write the
+/// list must not be able to cause much work with one request.
 const MAX_ENTRIES: usize = 64;
-/// What stands for the field itself, beside what is in it.
+/// Key that stands for the field itself, beside its parts.
 const ITSELF: &str = ".";
 
 fn collect<'a>(here: &'a Map<String, Value>, path: &mut Path<'a>, found: &mut Vec<Path<'a>>) {
@@ -144,7 +145,7 @@ fn collect<'a>(here: &'a Map<String, Value>, path: &mut Path<'a>, found: &mut Ve
     }
 }
 
-/// The value at a path, if there is one.
+/// The value at a path, if it exists.
 pub(crate) fn value_at<'v>(value: &'v Value, path: &[&str]) -> Option<&'v Value> {
     path.iter().try_fold(value, |here, step| match location(here, step)? {
         Location::Key(key) => here.get(key),
@@ -152,7 +153,7 @@ pub(crate) fn value_at<'v>(value: &'v Value, path: &[&str]) -> Option<&'v Value>
     })
 }
 
-/// Takes the value at a path away, and every block around it that is empty then, unless `is_owned`.
+/// Removes the value at a path, and every enclosing object that becomes empty unless `is_owned`.
 pub(crate) fn remove_field(value: &mut Value, path: &[&str], is_owned: &dyn Fn(&[&str]) -> bool) {
     remove(value, path, 0, is_owned);
 }
@@ -169,8 +170,8 @@ fn remove(value: &mut Value, path: &[&str], depth: usize, is_owned: &dyn Fn(&[&s
         };
         let Some(next) = next else { return };
         remove(next, path, below, is_owned);
-        let around = path.get(..below).unwrap_or_default();
-        if !is_empty(next) || is_owned(around) {
+        let enclosing = path.get(..below).unwrap_or_default();
+        if !is_empty(next) || is_owned(enclosing) {
             return;
         }
     }
@@ -189,28 +190,29 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Where one step leads to.
+/// Location of one path step in a value.
 enum Location {
     Key(String),
     Index(usize),
 }
 
 fn location(here: &Value, step: &str) -> Option<Location> {
-    let (how, what) = step.split_once(':')?;
-    let item = |is_it: &dyn Fn(&Value) -> bool| here.as_array()?.iter().position(is_it);
-    match how {
-        "f" => here.get(what).map(|_| Location::Key(what.to_owned())),
+    let (kind, value) = step.split_once(':')?;
+    let item = |matches: &dyn Fn(&Value) -> bool| here.as_array()?.iter().position(matches);
+    match kind {
+        "f" => here.get(value).map(|_| Location::Key(value.to_owned())),
         "k" => {
-            let keys: Map<String, Value> = serde_json::from_str(what).ok()?;
-            let has_them = |item: &Value| keys.iter().all(|(key, it)| item.get(key) == Some(it));
-            item(&has_them).map(Location::Index)
+            let keys: Map<String, Value> = serde_json::from_str(value).ok()?;
+            let has_keys =
+                |item: &Value| keys.iter().all(|(key, value)| item.get(key) == Some(value));
+            item(&has_keys).map(Location::Index)
         }
         "v" => {
-            let wanted: Value = serde_json::from_str(what).ok()?;
-            item(&|item| *item == wanted).map(Location::Index)
+            let expected: Value = serde_json::from_str(value).ok()?;
+            item(&|item| *item == expected).map(Location::Index)
         }
         "i" => {
-            let index = what.parse().ok()?;
+            let index = value.parse().ok()?;
             here.get(index).map(|_: &Value| Location::Index(index))
         }
         _ => None,

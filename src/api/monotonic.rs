@@ -1,28 +1,27 @@
-//! A point on the process's own monotonic clock, as plain data.
-//! Comes in: the time since the clock was started. Goes out: comparisons and sums.
-//! May touch: std durations only. Wall clocks jump; nothing about leadership may depend on one.
+//! Time on the monotonic clock of the process, as plain data. Wall clocks jump, so leader election
+//! must not depend on them.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::time::Duration;
 
-/// How long the process's clock has run. Moments of two processes cannot be compared.
+/// Time since the clock of the process started. Values of two processes are not comparable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MonotonicTime(Duration);
 
 impl MonotonicTime {
-    /// The moment at which the clock shows `since_start`.
+    /// The time `since_start` after the start of the clock.
     #[must_use]
     pub const fn new(since_start: Duration) -> Self {
         Self(since_start)
     }
 
-    /// The moment `span` later. The end of time stays the end of time.
+    /// The time `duration` later, saturating.
     #[must_use]
-    pub const fn plus(self, span: Duration) -> Self {
-        Self(self.0.saturating_add(span))
+    pub const fn plus(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(duration))
     }
 
-    /// How long after `earlier` this moment is; nothing, if it is not after it.
+    /// The duration since `earlier`; zero if that is later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         self.0.saturating_sub(earlier.0)

@@ -1,21 +1,20 @@
-//! Names of places outside the cluster: endpoints, hosts, buckets and image repositories.
-//! Comes in: a text as it was written. Goes out: a sentence that says what is wrong with it and what
-//! is allowed, or nothing. May touch: std's addresses, as data. Patterns in the schema let more in,
-//! because a pattern cannot explain itself; what the far side would refuse is said here.
+//! Validates endpoints, hosts, buckets and image repositories, with a message that states what is
+//! allowed. The patterns in the schema accept more, because a pattern has no message; what the
+//! remote side would reject is reported here.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::api::suggest;
 
-/// What an endpoint's sentence ends with.
+/// Example at the end of messages about endpoints.
 const ENDPOINT: &str = "such as 'https://minio.storage.svc:9000'";
-/// Beginnings that Amazon keeps for itself.
-const RESERVED_STARTS: [&str; 3] = ["xn--", "sthree-", "amzn-s3-demo-"];
-/// Endings that Amazon keeps for itself.
-const RESERVED_ENDS: [&str; 2] = ["-s3alias", "--ol-s3"];
+/// Prefixes of bucket names that Amazon reserves.
+const RESERVED_PREFIXES: [&str; 3] = ["xn--", "sthree-", "amzn-s3-demo-"];
+/// Suffixes of bucket names that Amazon reserves.
+const RESERVED_SUFFIXES: [&str; 2] = ["-s3alias", "--ol-s3"];
 
-/// What is wrong with the URL of a server: it must be `http` or `https`, a host and perhaps a port.
+/// Error of an endpoint, which must be `http` or `https`, a host and an optional port.
 #[must_use]
 pub fn endpoint_error(text: &str) -> Option<String> {
     if let Some(error) = common_error(text) {
@@ -23,7 +22,7 @@ pub fn endpoint_error(text: &str) -> Option<String> {
     }
     let Some((scheme, rest)) = text.split_once("://") else {
         return Some(format!(
-            "must begin with 'http://' or 'https://': write 'https://{text}', or 'http://{text}' if it has no TLS"
+            "must begin with 'http://' or 'https://': write 'https://{text}', or 'http://{text}' without TLS"
         ));
     };
     if !matches!(scheme, "http" | "https") {
@@ -33,7 +32,7 @@ pub fn endpoint_error(text: &str) -> Option<String> {
     }
     if rest.contains('@') {
         return Some(
-            "must not carry a user or a password; name a Secret in `credentialsSecretRef`"
+            "must not contain a user or password; use a Secret in `credentialsSecretRef`"
                 .to_owned(),
         );
     }
@@ -41,13 +40,13 @@ pub fn endpoint_error(text: &str) -> Option<String> {
     server_error(server).or_else(|| {
         (server != rest).then(|| {
             format!(
-                "must end after the host and its port: write '{scheme}://{server}'; the bucket goes into `bucket`, what the keys begin with into `prefix`"
+                "must end after the host and port: write '{scheme}://{server}'; set the bucket in `bucket` and the prefix of the keys in `prefix`"
             )
         })
     })
 }
 
-/// What is wrong with a host, with or without a port.
+/// Error of a host with an optional port.
 #[must_use]
 pub fn host_error(text: &str) -> Option<String> {
     if let Some(error) = common_error(text) {
@@ -63,19 +62,19 @@ pub fn host_error(text: &str) -> Option<String> {
     server_error(text)
 }
 
-/// What no name of a place may have: nothing at all, typography, or spaces.
+/// Errors common to all: empty, typographic characters, or spaces.
 fn common_error(text: &str) -> Option<String> {
     if text.is_empty() {
         return Some("must not be empty".to_owned());
     }
-    if let Some(meant) = suggest::replace_typographic(text) {
-        return Some(format!("has typographic characters; write '{meant}' with plain ones"));
+    if let Some(plain) = suggest::replace_typographic(text) {
+        return Some(format!("has typographic characters; write '{plain}' with plain ones"));
     }
     let blank = text.chars().any(|letter| letter.is_whitespace() || letter.is_control());
     blank.then(|| "must not have spaces".to_owned())
 }
 
-/// A host and perhaps a port.
+/// Error of a host with an optional port, without a scheme.
 fn server_error(text: &str) -> Option<String> {
     let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((address, rest)) => {
@@ -105,13 +104,13 @@ fn port_error(port: &str) -> Option<String> {
     (!good).then(|| format!("port '{port}' must be a number from 1 to 65535"))
 }
 
-/// What is wrong with a host's name or its IPv4 address.
+/// Error of a host name or IPv4 address.
 fn host_name_error(host: &str) -> Option<String> {
     if host.is_empty() {
         return Some(format!("must have a host, {ENDPOINT}"));
     }
     let numbers = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-    // No domain ends in a number, so this was meant to be an address.
+    // No domain ends in a number, so this must be an address.
     if host.rsplit('.').next().is_some_and(numbers) {
         let bad = host.parse::<Ipv4Addr>().is_err();
         return bad.then(|| format!("'{host}' is not an IPv4 address"));
@@ -133,8 +132,7 @@ fn host_name_error(host: &str) -> Option<String> {
     })
 }
 
-/// What is wrong with the name of an S3 bucket, by Amazon's rules; other servers have taken them
-/// over.
+/// Error of the name of an S3 bucket, by Amazon's rules, which other servers follow.
 #[must_use]
 pub fn bucket_error(text: &str) -> Option<String> {
     if let Some(error) = common_error(text) {
@@ -145,7 +143,7 @@ pub fn bucket_error(text: &str) -> Option<String> {
         return Some(format!("must be a name, not a URL: write '{bucket}'"));
     }
     if let Some((bucket, _)) = text.split_once('/') {
-        return Some(format!("must not have '/': write '{bucket}', and the rest into `prefix`"));
+        return Some(format!("must not have '/': write '{bucket}', and set the rest in `prefix`"));
     }
     if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
         return Some(format!("must be in lower case: write '{}'", text.to_ascii_lowercase()));
@@ -159,12 +157,12 @@ fn bucket_letters(text: &str) -> Option<String> {
         text.chars().find(|letter| !matches!(letter, 'a'..='z' | '0'..='9' | '.' | '-'))
     {
         return Some(format!(
-            "must be lower case letters, digits, dots and dashes; '{odd}' is none of them"
+            "must be lower case letters, digits, dots and dashes; '{odd}' is not allowed"
         ));
     }
     let length = text.len();
     if !(3..=63).contains(&length) {
-        return Some(format!("must have 3 to 63 characters; it has {length}"));
+        return Some(format!("must have 3 to 63 characters, and has {length}"));
     }
     let ends = [text.bytes().next(), text.bytes().next_back()];
     if !ends.into_iter().all(|byte| byte.is_some_and(plain)) {
@@ -175,16 +173,16 @@ fn bucket_letters(text: &str) -> Option<String> {
 
 fn bucket_reserved(text: &str) -> Option<String> {
     if text.parse::<Ipv4Addr>().is_ok() {
-        return Some("must not be an IP address; a server goes into `endpoint`".to_owned());
+        return Some("must not be an IP address; set a server in `endpoint`".to_owned());
     }
-    if let Some(start) = RESERVED_STARTS.iter().find(|start| text.starts_with(**start)) {
-        return Some(format!("must not begin with '{start}', which Amazon keeps for itself"));
+    if let Some(start) = RESERVED_PREFIXES.iter().find(|start| text.starts_with(**start)) {
+        return Some(format!("must not begin with '{start}', which Amazon reserves"));
     }
-    let end = RESERVED_ENDS.iter().find(|end| text.ends_with(**end))?;
-    Some(format!("must not end with '{end}', which Amazon keeps for itself"))
+    let end = RESERVED_SUFFIXES.iter().find(|end| text.ends_with(**end))?;
+    Some(format!("must not end with '{end}', which Amazon reserves"))
 }
 
-/// What is wrong with an image's repository: the version says the tag, so it must carry none.
+/// Error of an image repository, which must not have a tag: `version` selects it.
 #[must_use]
 pub fn repository_error(text: &str) -> Option<String> {
     if let Some(error) = common_error(text) {
@@ -196,12 +194,12 @@ pub fn repository_error(text: &str) -> Option<String> {
     if let Some((image, _)) = text.split_once('@') {
         let repository = tagged(image).map_or(image, |(repository, _)| repository);
         return Some(format!(
-            "must not carry a digest, because `version` chooses the image: write '{repository}'"
+            "must not contain a digest: `version` selects the image; write '{repository}'"
         ));
     }
     if let Some((repository, tag)) = tagged(text) {
         return Some(format!(
-            "must not carry the tag '{tag}', because `version` chooses the image: write '{repository}'"
+            "must not contain the tag '{tag}': `version` selects the image; write '{repository}'"
         ));
     }
     if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
@@ -210,7 +208,7 @@ pub fn repository_error(text: &str) -> Option<String> {
     repository_parts(text)
 }
 
-/// The repository and its tag: what follows the last colon, unless it is a registry's port.
+/// Splits off the tag: the part after the last colon, unless that is the port of a registry.
 fn tagged(text: &str) -> Option<(&str, &str)> {
     text.rsplit_once(':').filter(|(_, tag)| !tag.contains('/'))
 }
@@ -235,7 +233,7 @@ fn repository_parts(text: &str) -> Option<String> {
     let mut parts = std::iter::once(name).chain(path.into_iter().flat_map(|path| path.split('/')));
     let bad = parts.find(|part| !good(part))?;
     Some(format!(
-        "'{bad}' must be lower case letters and digits, with dots, dashes and underscores only between them; a repository is such as 'quay.io/coreos/etcd'"
+        "'{bad}' must be lower case letters and digits, with dots, dashes and underscores only between them; such as 'quay.io/coreos/etcd'"
     ))
 }
 

@@ -17,7 +17,7 @@ use crate::api::strings::{AnnotationValue, LabelKey, LabelValue, ObjectName, Rep
 pub type Labels = BTreeMap<String, LabelValue>;
 /// Annotations by key.
 pub type Annotations = BTreeMap<String, AnnotationValue>;
-/// `ResourceList` of resources, by their names.
+/// Quantities by resource name.
 pub type ResourceList = BTreeMap<String, Quantity>;
 
 object! {
@@ -57,15 +57,15 @@ string_enum! {
 object! {
     /// Toleration of node taints.
     pub struct Toleration {
-        /// Key of the taint; all keys if unset.
+        /// Key of the taint. Default: all keys.
         key: LabelKey,
-        /// `Equal` or `Exists`; `Equal` if unset.
+        /// Operator: `Equal` or `Exists`. Default: `Equal`.
         operator: TolerationOperator,
         /// Value of the taint, for `Equal`.
         value: LabelValue,
-        /// Effect of the taint; all effects if unset.
+        /// Effect of the taint. Default: all effects.
         effect: TaintEffect,
-        /// Seconds for which a `NoExecute` taint is tolerated; forever if unset.
+        /// Seconds for which a `NoExecute` taint is tolerated. Default: forever.
         #[schemars(range(min = 0, max = 31_536_000))]
         toleration_seconds: i64,
     }
@@ -86,9 +86,10 @@ string_enum! {
 object! {
     /// Container image.
     pub struct Image {
-        /// Image repository without a tag, such as `registry.example.com/team/name`.
+        /// Image repository without a tag, such as `registry.example.com/team/name`. Default: that
+        /// of the kind.
         repository: Repository,
-        /// Pull policy of the image; the default of Kubernetes if unset.
+        /// Pull policy of the image. Default: that of Kubernetes.
         pull_policy: PullPolicy,
         /// Image pull Secrets.
         #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]

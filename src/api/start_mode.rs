@@ -1,6 +1,4 @@
-//! What the operator tells a member's pod when it makes it.
-//! Comes in: nothing. Goes out: the words, which stand on the command line of the agent in the pod.
-//! May touch: nothing; pure.
+//! How the start agent in a member's pod starts etcd, as given on its command line.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::fmt;
@@ -8,25 +6,25 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// What an agent ends with that has looked and will not start etcd: the member's data is gone.
+/// Exit code of a start agent that does not start etcd because the data of the member is missing.
 pub const EXIT_DATA_MISSING: u8 = 77;
 
-/// What a pod is told.
+/// Start mode of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum StartMode {
-    /// This is the member's first pod, and it founds the cluster with others.
+    /// First pod of an initial member, which bootstraps the cluster with the others.
     Bootstrap,
-    /// This is the member's first pod, and it joins a cluster that there is.
+    /// First pod of a member that joins an existing cluster.
     Join,
-    /// The member had a pod before this one.
+    /// Later pod of a member: its data must exist.
     Rejoin,
 }
 
 impl StartMode {
-    /// Everything that a pod can be told.
+    /// All start modes.
     pub const ALL: [Self; 3] = [Self::Bootstrap, Self::Join, Self::Rejoin];
 
-    /// The word for it on the command line.
+    /// Value on the command line.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -47,7 +45,7 @@ impl FromStr for StartMode {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let found = Self::ALL.into_iter().find(|it| it.as_str() == text);
+        let found = Self::ALL.into_iter().find(|mode| mode.as_str() == text);
         found.ok_or_else(|| format!("must be one of {}", Self::ALL.map(Self::as_str).join(", ")))
     }
 }
@@ -57,9 +55,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_pod_is_told_is_read_as_it_was_written() {
-        for told in StartMode::ALL {
-            assert_eq!(told.to_string().parse(), Ok(told));
+    fn start_mode_round_trips() {
+        for mode in StartMode::ALL {
+            assert_eq!(mode.to_string().parse(), Ok(mode));
         }
         assert_eq!(
             "new".parse::<StartMode>(),

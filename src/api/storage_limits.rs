@@ -1,7 +1,5 @@
-//! How small and how large volumes and quotas may be: the figures, and the rules in CEL with them.
-//! Comes in: where a version keeps its sizes. Goes out: bounds, `x-kubernetes-validations`, and the
-//! sentences that CEL and `check` share.
-//! May touch: `bytes`, `cel`. A figure stands here once; every rule and every sentence is made of it.
+//! Limits of volume sizes and quotas, with the CEL rules and messages derived from them.
+//! Each limit is defined once, and CEL and `validation` share the messages.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use serde_json::{Value, json};
@@ -10,27 +8,27 @@ use crate::api::bytes;
 use crate::api::cel::{has_path, rule};
 
 const MEBI: u64 = 1 << 20;
-/// etcd sets aside 64 MiB for each piece of its log before it has written anything.
+/// etcd preallocates 64 MiB for each WAL file before the first write.
 const MIN_VOLUME: u64 = 300 * MEBI;
 const MIN_QUOTA: u64 = 16 * MEBI;
-/// Beyond this etcd itself warns: it keeps the whole index in memory and reads all of it at start.
+/// etcd warns above this size: it keeps the whole index in memory and reads it at each start.
 const MAX_QUOTA: u64 = 8 * 1024 * MEBI;
-/// How much of a disk the data may take.
-const SHARE: Share = Share { parts: 4, of: 5, words: "four fifths" };
+/// Maximum share of the volume for the database.
+const MAX_SHARE: Share = Share { parts: 4, of: 5, text: "four fifths" };
 
-/// So many parts of so many, and the same in words.
+/// A fraction and its text.
 struct Share {
     parts: u8,
     of: u8,
-    words: &'static str,
+    text: &'static str,
 }
 
-/// What is wrong with the size of a volume.
+/// Error of the size of a volume.
 pub(crate) fn volume_error(size: u64) -> Option<String> {
     (size < MIN_VOLUME).then(volume_too_small)
 }
 
-/// What is wrong with a quota, whatever the disk.
+/// Error of a quota, independent of the volume.
 pub(crate) fn quota_error(quota: u64) -> Option<String> {
     match quota {
         ..MIN_QUOTA => Some(quota_too_small()),
@@ -39,77 +37,82 @@ pub(crate) fn quota_error(quota: u64) -> Option<String> {
     }
 }
 
-/// What is wrong with a quota on a disk of this size, which is said at `place`.
-pub(crate) fn quota_error_for_volume(disk: u64, place: &str, quota: u64) -> Option<String> {
-    let most = max_quota_for_volume(disk);
-    (quota > most).then(|| {
-        let (most, share) = (bytes::format(most), SHARE.words);
-        format!("must be at most {most} ({share} of `{place}`): {SPACE_FOR_LOG}")
+/// Error of a quota on a volume of this size, which is set in the field `path`.
+pub(crate) fn quota_error_for_volume(volume: u64, path: &str, quota: u64) -> Option<String> {
+    let max = max_quota_for_volume(volume);
+    (quota > max).then(|| {
+        let (max, share) = (bytes::format(max), MAX_SHARE.text);
+        format!("must be at most {max} ({share} of `{path}`): {SPACE_FOR_LOG}")
     })
 }
 
-/// The largest quota for a disk of this size.
-fn max_quota_for_volume(disk: u64) -> u64 {
-    let Share { parts, of, words: _ } = SHARE;
-    // In 128 bits: the disk times the parts may be more than 64 can count.
-    let most = u128::from(disk).saturating_mul(u128::from(parts)).div_euclid(u128::from(of));
-    u64::try_from(most).unwrap_or(u64::MAX)
+/// The maximum quota for a volume of this size.
+fn max_quota_for_volume(volume: u64) -> u64 {
+    let Share { parts, of, text: _ } = MAX_SHARE;
+    // In 128 bits: the product may exceed 64 bits.
+    let max = u128::from(volume).saturating_mul(u128::from(parts)).div_euclid(u128::from(of));
+    u64::try_from(max).unwrap_or(u64::MAX)
 }
 
-const SPACE_FOR_LOG: &str = "the log and snapshots need room, too";
+const SPACE_FOR_LOG: &str = "the WAL and snapshots need space, too";
 
 fn volume_too_small() -> String {
-    let least = bytes::format(MIN_VOLUME);
-    format!("must be at least {least}: etcd sets space aside for its log before it writes anything")
+    let min = bytes::format(MIN_VOLUME);
+    format!("must be at least {min}: etcd preallocates its WAL before the first write")
 }
 
 fn quota_too_small() -> String {
-    format!("must be at least {}, or the first writes fill it", bytes::format(MIN_QUOTA))
+    format!(
+        "must be at least {}: the first writes would reach a smaller quota",
+        bytes::format(MIN_QUOTA)
+    )
 }
 
 fn quota_too_large() -> String {
-    format!("must be at most {}: etcd is made for no more", bytes::format(MAX_QUOTA))
+    format!("must be at most {}, the maximum that etcd supports", bytes::format(MAX_QUOTA))
 }
 
-/// The rules of a volume's size: large enough, and never smaller than before.
+/// CEL rules of a volume size: the minimum, and that it never decreases.
 pub(crate) fn volume_cel() -> Value {
     json!([
         rule(
             "!isQuantity(self) || !isQuantity(oldSelf) || \
              quantity(self).compareTo(quantity(oldSelf)) >= 0",
-            "may not shrink: a volume cannot be made smaller; restore a backup into a new cluster \
-             instead",
+            "may not be decreased: a volume cannot shrink; create a new cluster and copy the data",
         ),
-        within(">=", MIN_VOLUME, volume_too_small()),
+        bound_rule(">=", MIN_VOLUME, volume_too_small()),
     ])
 }
 
-/// The rules of a quota by itself.
+/// CEL rules of a quota, independent of the volume.
 pub(crate) fn quota_cel() -> Value {
-    json!([within(">=", MIN_QUOTA, quota_too_small()), within("<=", MAX_QUOTA, quota_too_large()),])
+    json!([
+        bound_rule(">=", MIN_QUOTA, quota_too_small()),
+        bound_rule("<=", MAX_QUOTA, quota_too_large()),
+    ])
 }
 
-/// A size against a bound. What is no size is for its pattern to refuse, and for nobody else.
-fn within(compares: &str, bound: u64, message: String) -> Value {
+/// CEL rule that compares a size with a bound. An invalid size is rejected by its pattern alone.
+fn bound_rule(operator: &str, bound: u64, message: String) -> Value {
     let bound = bytes::format(bound);
-    let size = format!("quantity(self).compareTo(quantity('{bound}')) {compares} 0");
+    let size = format!("quantity(self).compareTo(quantity('{bound}')) {operator} 0");
     rule(format!("!isQuantity(self) || {size}"), message)
 }
 
-/// A quota leaves room on its disk, if a spec says both.
-pub(crate) fn quota_fits_cel(quota: &str, disk: &str) -> Value {
-    let Share { parts, of, words } = SHARE;
-    let said = format!("{} && {}", has_path("self", quota), has_path("self", disk));
-    let sizes = format!("isQuantity(self.{quota}) && isQuantity(self.{disk})");
-    let (left, right) = (times(quota, of), times(disk, parts));
+/// CEL rule that a quota fits its volume, if a spec sets both.
+pub(crate) fn quota_fits_cel(quota: &str, volume: &str) -> Value {
+    let Share { parts, of, text } = MAX_SHARE;
+    let set = format!("{} && {}", has_path("self", quota), has_path("self", volume));
+    let sizes = format!("isQuantity(self.{quota}) && isQuantity(self.{volume})");
+    let (left, right) = (times(quota, of), times(volume, parts));
     rule(
-        format!("!({said} && {sizes}) || {left}.compareTo({right}) <= 0"),
-        format!("`{quota}` must be at most {words} of `{disk}`: {SPACE_FOR_LOG}"),
+        format!("!({set} && {sizes}) || {left}.compareTo({right}) <= 0"),
+        format!("`{quota}` must be at most {text} of `{volume}`: {SPACE_FOR_LOG}"),
     )
 }
 
-/// So many times the size at `path`. CEL adds quantities and cannot multiply them; as whole numbers
-/// it would fail on sizes such as `1.001Ki`.
+/// A multiple of the size at `path`. CEL can add quantities and not multiply them; a conversion to
+/// integers would fail on sizes such as `1.001Ki`.
 fn times(path: &str, count: u8) -> String {
     let size = format!("quantity(self.{path})");
     (1..count).fold(size.clone(), |sum, _| format!("{sum}.add({size})"))
@@ -125,56 +128,61 @@ mod tests {
         json!({"metadata": {"name": "main"}, "spec": spec})
     }
 
-    /// What the rules of v1 say to a cluster with this quota on this disk.
-    fn said(quota: &str, disk: &str) -> Vec<String> {
-        let mut cluster = cluster(disk);
+    /// Violations of a v1 cluster with this quota and volume size.
+    fn quota_violations(quota: &str, volume: &str) -> Vec<String> {
+        let mut cluster = cluster(volume);
         cluster["spec"]["options"]["quota"] = quota.into();
         violations("EtcdCluster", "v1", None, &cluster)
     }
 
     #[test]
-    fn a_bound_is_written_to_the_byte() {
-        // `about 1.1Gi` would be no quantity, and no rule.
+    fn bounds_are_formatted_exactly() {
+        // `about 1.1Gi` would be no quantity in a rule.
         for bound in [MIN_VOLUME, MIN_QUOTA, MAX_QUOTA] {
             assert_eq!(bytes::parse(&bytes::format(bound)), Some(bound));
         }
     }
 
     #[test]
-    fn the_rules_and_the_checks_draw_the_same_lines() {
+    fn cel_rules_and_validation_have_the_same_bounds() {
         let at = |bytes: u64| bytes.to_string();
         for size in [0, MIN_VOLUME - 1, MIN_VOLUME, MIN_VOLUME + 1] {
             let expected: Vec<String> = volume_error(size).into_iter().collect();
-            let said = violations("EtcdCluster", "v1", None, &cluster(&at(size)));
-            assert_eq!(said, expected, "{size}");
+            let actual = violations("EtcdCluster", "v1", None, &cluster(&at(size)));
+            assert_eq!(actual, expected, "{size}");
         }
         for quota in [0, MIN_QUOTA - 1, MIN_QUOTA, MAX_QUOTA, MAX_QUOTA + 1] {
             let expected: Vec<String> = quota_error(quota).into_iter().collect();
-            assert_eq!(said(&at(quota), "1Ti"), expected, "{quota}");
+            assert_eq!(quota_violations(&at(quota), "1Ti"), expected, "{quota}");
         }
-        for disk in (0..25).map(|more| (1 << 30) + more) {
-            let most = max_quota_for_volume(disk);
-            assert_eq!(said(&at(most), &at(disk)), [""; 0], "{most} of {disk}");
-            assert_eq!(said(&at(most + 1), &at(disk)).len(), 1, "{} of {disk}", most + 1);
+        for volume in (0..25).map(|more| (1 << 30) + more) {
+            let max = max_quota_for_volume(volume);
+            assert_eq!(quota_violations(&at(max), &at(volume)), [""; 0], "{max} of {volume}");
+            assert_eq!(
+                quota_violations(&at(max + 1), &at(volume)).len(),
+                1,
+                "{} of {volume}",
+                max + 1
+            );
         }
     }
 
     #[test]
-    fn parts_of_a_byte_are_added_up_and_not_refused() {
-        assert_eq!(said("7.92Gi", "9.9Gi"), [""; 0]);
-        assert_eq!(said("7.921Gi", "9.9Gi").len(), 1);
-        assert_eq!(said("16384.001Ki", "307200.001Ki"), [""; 0]);
+    fn fractions_of_a_byte_are_added_and_not_rejected() {
+        assert_eq!(quota_violations("7.92Gi", "9.9Gi"), [""; 0]);
+        assert_eq!(quota_violations("7.921Gi", "9.9Gi").len(), 1);
+        assert_eq!(quota_violations("16384.001Ki", "307200.001Ki"), [""; 0]);
     }
 
     #[test]
-    fn what_is_no_size_is_not_judged_by_its_size() {
-        assert_eq!(said("ten", "1Ti"), [""; 0]);
-        assert_eq!(said("1Gi", "10 apples"), [""; 0]);
-        assert_eq!(said("", ""), [""; 0]);
+    fn invalid_size_is_not_compared() {
+        assert_eq!(quota_violations("ten", "1Ti"), [""; 0]);
+        assert_eq!(quota_violations("1Gi", "10 apples"), [""; 0]);
+        assert_eq!(quota_violations("", ""), [""; 0]);
     }
 
     #[test]
-    fn a_share_of_a_disk_is_never_more_than_can_be_counted() {
+    fn maximum_quota_does_not_overflow() {
         assert_eq!(max_quota_for_volume(0), 0);
         assert_eq!(max_quota_for_volume(4), 3);
         assert_eq!(max_quota_for_volume(10 << 30), 8 << 30);

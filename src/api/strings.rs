@@ -1,59 +1,58 @@
-//! The kinds of text that the API knows, each with its bounds, once for every kind and version.
-//! Comes in: nothing. Goes out: types whose schema says what they may hold.
-//! May touch: `shape`. Bounds hold even when the webhook is down; what needs more than a pattern is
-//! said by `check`. Rules in CEL carry a sentence, patterns cannot, so CEL is used where people err.
+//! String types of the API with their bounds, each defined once for all kinds and versions. The
+//! bounds hold while the webhook is unavailable; `validation` checks what a pattern cannot express.
+//! A CEL rule has a message and a pattern has none, so CEL is used where mistakes are common.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use crate::api::macros::string_type;
 use crate::api::storage_limits;
 
 string_type! {
-    /// A release of etcd with its three parts, without a leading `v`.
+    /// An etcd release with three parts, without a leading `v`.
     pub struct EtcdVersion;
     {
-        "type": "string", "title": "a release of etcd 3.5, 3.6 or 3.7 with its three parts", "example": "3.6.16",
+        "type": "string", "title": "a release of etcd 3.5, 3.6 or 3.7 with three parts", "example": "3.6.16",
         "maxLength": 16,
         "x-kubernetes-validations": [{
             "rule": "self.matches('^3[.][567][.](0|[1-9][0-9]{0,2})$')",
-            "message": "must be a release of etcd 3.5, 3.6 or 3.7 with its three parts, such as '3.6.16'",
+            "message": "must be a release of etcd 3.5, 3.6 or 3.7 with three parts, such as '3.6.16'",
         }],
     }
 }
 
 string_type! {
-    /// A release of the example application with its three parts.
+    /// A release of the example application with three parts.
     pub struct AppVersion;
     {
-        "type": "string", "title": "a release with its three parts", "example": "0.0.1",
+        "type": "string", "title": "a release with three parts", "example": "0.0.1",
         "maxLength": 16,
         "x-kubernetes-validations": [{
             "rule": "self.matches('^(0|[1-9][0-9]{0,3})([.](0|[1-9][0-9]{0,3})){2}$')",
-            "message": "must be a release with its three parts, such as '0.0.1'",
+            "message": "must be a release with three parts, such as '0.0.1'",
         }],
     }
 }
 
 string_type! {
-    /// A version as a program reports it; only ever in a status.
+    /// A version as a program reports it; only in a status.
     pub struct ReportedVersion;
     { "type": "string", "maxLength": 64 }
 }
 
 string_type! {
-    /// A number of bytes, such as `10Gi`.
+    /// A size in bytes, such as `10Gi`.
     pub struct Size;
     {
-        "type": "string", "title": "a number of bytes with a suffix", "example": "10Gi",
+        "type": "string", "title": "a size in bytes with a suffix", "example": "10Gi",
         "maxLength": 20,
         "pattern": "^([0-9]{1,15}|[0-9]{1,6}([.][0-9]{1,3})?(Ki|Mi|Gi|Ti|k|M|G|T))$",
     }
 }
 
 string_type! {
-    /// A volume's size, with room for etcd's log. It may grow, and never shrink.
+    /// Size of a volume, with space for the WAL. It never decreases.
     pub struct VolumeSize;
     {
-        "type": "string", "title": "a number of bytes with a suffix", "example": "10Gi",
+        "type": "string", "title": "a size in bytes with a suffix", "example": "10Gi",
         "maxLength": 20,
         "pattern": "^([0-9]{1,15}|[0-9]{1,6}([.][0-9]{1,3})?(Ki|Mi|Gi|Ti|k|M|G|T))$",
         "x-kubernetes-validations": storage_limits::volume_cel(),
@@ -61,10 +60,10 @@ string_type! {
 }
 
 string_type! {
-    /// How large the data of a cluster may grow.
+    /// Backend quota of etcd.
     pub struct Quota;
     {
-        "type": "string", "title": "a number of bytes with a suffix", "example": "10Gi",
+        "type": "string", "title": "a size in bytes with a suffix", "example": "10Gi",
         "maxLength": 20,
         "pattern": "^([0-9]{1,15}|[0-9]{1,6}([.][0-9]{1,3})?(Ki|Mi|Gi|Ti|k|M|G|T))$",
         "x-kubernetes-validations": storage_limits::quota_cel(),
@@ -72,7 +71,8 @@ string_type! {
 }
 
 string_type! {
-    /// A schedule with five fields (minute, hour, day, month, day of week), or `@daily` and the like.
+    /// A cron schedule with five fields (minute, hour, day, month, day of week), or a name such as
+    /// `@daily`.
     pub struct Schedule;
     {
         "type": "string", "title": "five fields (minute, hour, day, month, day of week) or a name such as @daily", "example": "0 3 * * *",
@@ -86,7 +86,7 @@ string_type! {
 }
 
 string_type! {
-    /// A time zone by its name, such as `Europe/Berlin`.
+    /// A time zone, such as `Europe/Berlin`.
     pub struct TimeZone;
     {
         "type": "string", "title": "the name of a time zone", "example": "Europe/Berlin",
@@ -97,13 +97,13 @@ string_type! {
 }
 
 string_type! {
-    /// A moment, as RFC 3339 writes it.
+    /// A time in RFC 3339 format.
     pub struct Time;
-    { "type": "string", "title": "a moment as RFC 3339 writes it", "example": "2026-01-31T03:00:00Z", "format": "date-time", "maxLength": 64 }
+    { "type": "string", "title": "a time in RFC 3339 format", "example": "2026-01-31T03:00:00Z", "format": "date-time", "maxLength": 64 }
 }
 
 string_type! {
-    /// The name of an object in the same namespace.
+    /// Name of an object in the same namespace.
     pub struct ObjectName;
     {
         "type": "string", "title": "the name of an object in the same namespace: lower case letters, digits, dashes and dots", "example": "my-object",
@@ -114,7 +114,7 @@ string_type! {
 }
 
 string_type! {
-    /// The name of a StorageClass, which is in no namespace.
+    /// Name of a StorageClass, which is cluster-scoped.
     pub struct ClassName;
     {
         "type": "string", "title": "the name of a StorageClass: lower case letters, digits, dashes and dots", "example": "standard",
@@ -125,7 +125,7 @@ string_type! {
 }
 
 string_type! {
-    /// The name of an EtcdCluster, short enough for what is named after it.
+    /// Name of an EtcdCluster, short enough for derived names.
     pub struct ClusterName;
     {
         "type": "string", "title": "the name of an EtcdCluster: a letter, then lower case letters, digits and dashes", "example": "main",
@@ -136,7 +136,7 @@ string_type! {
 }
 
 string_type! {
-    /// The name of a member, which is also its pod's and its host's.
+    /// Name of a member, which is also the name of its pod and its host name.
     pub struct MemberName;
     {
         "type": "string", "title": "the name of a member: a letter, then lower case letters, digits and dashes", "example": "main-x7k2p",
@@ -147,10 +147,10 @@ string_type! {
 }
 
 string_type! {
-    /// A host, and a port if need be.
+    /// A host with an optional port.
     pub struct Host;
     {
-        "type": "string", "title": "a host, with a port if need be", "example": "backup.example.com:9000",
+        "type": "string", "title": "a host with an optional port", "example": "backup.example.com:9000",
         "minLength": 1,
         "maxLength": 253,
         "pattern": "^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?$",
@@ -158,7 +158,7 @@ string_type! {
 }
 
 string_type! {
-    /// The URL of a server, with `http` or `https`.
+    /// URL of a server, `http` or `https`.
     pub struct Endpoint;
     {
         "type": "string", "title": "a URL with http or https", "example": "https://s3.example.com:9000",
@@ -180,7 +180,7 @@ string_type! {
 }
 
 string_type! {
-    /// The part of an object's key that all objects of one owner share.
+    /// Common prefix of object keys.
     pub struct KeyPrefix;
     {
         "type": "string", "title": "letters, digits and - _ . ! * ' ( ) with single slashes between", "example": "team/main",
@@ -191,19 +191,19 @@ string_type! {
 }
 
 string_type! {
-    /// The region of an object store.
+    /// Region of an object store.
     pub struct Region;
     { "type": "string", "title": "a region: letters, digits and dashes", "example": "eu-central-1", "minLength": 1, "maxLength": 64, "pattern": "^[A-Za-z0-9-]+$" }
 }
 
 string_type! {
-    /// The name of a storage account.
+    /// Name of a storage account.
     pub struct Account;
     { "type": "string", "title": "a storage account's name: 3 to 24 lower case letters and digits", "example": "mybackups", "minLength": 3, "maxLength": 24, "pattern": "^[a-z0-9]+$" }
 }
 
 string_type! {
-    /// A place in a store, as one URL.
+    /// URL of an object store or volume.
     pub struct Location;
     {
         "type": "string", "title": "a URL with s3, gs, azblob or volume", "example": "s3://my-backups/team/main",
@@ -214,10 +214,10 @@ string_type! {
 }
 
 string_type! {
-    /// The repository of an image, without a tag.
+    /// Image repository without a tag.
     pub struct Repository;
     {
-        "type": "string", "title": "the repository of an image, in lower case and without a tag", "example": "gcr.io/etcd-development/etcd",
+        "type": "string", "title": "an image repository in lower case, without a tag", "example": "gcr.io/etcd-development/etcd",
         "minLength": 1,
         "maxLength": 255,
         "pattern": "^[a-z0-9]([a-z0-9._-]*[a-z0-9])?(:[0-9]{1,5}/[a-z0-9._-]+)?(/[a-z0-9._-]+)*$",
@@ -225,25 +225,25 @@ string_type! {
 }
 
 string_type! {
-    /// The URL of a member.
+    /// URL of a member.
     pub struct MemberUrl;
     { "type": "string", "title": "a URL with http or https", "example": "https://main-x7k2p.default.svc:2379", "minLength": 1, "maxLength": 512, "pattern": "^https?://[^ ]+$" }
 }
 
 string_type! {
-    /// An ID of etcd's, in hexadecimal digits: 64 bits do not fit a JSON number.
+    /// An etcd ID in hexadecimal: 64 bits do not fit a JSON number.
     pub struct HexId;
     { "type": "string", "title": "1 to 16 hexadecimal digits", "example": "8e9e05c52164694d", "minLength": 1, "maxLength": 16, "pattern": "^[0-9a-f]+$" }
 }
 
 string_type! {
-    /// A SHA-256 digest in hexadecimal digits.
+    /// A SHA-256 digest in hexadecimal.
     pub struct Sha256;
     { "type": "string", "title": "64 hexadecimal digits", "minLength": 64, "maxLength": 64, "pattern": "^[0-9a-f]+$" }
 }
 
 string_type! {
-    /// The name of a feature, in lower camel case.
+    /// Name of a feature, in lower camel case.
     pub struct FeatureName;
     {
         "type": "string", "title": "the name of a feature, in lower camel case", "example": "exampleFeature1",
@@ -254,43 +254,43 @@ string_type! {
 }
 
 string_type! {
-    /// One word of ours: a reason, a step, an option.
+    /// A short identifier: a reason, a step, an option.
     pub struct Token;
     { "type": "string", "maxLength": 63 }
 }
 
 string_type! {
-    /// A few words for a column.
+    /// A short string for a printer column.
     pub struct ShortString;
     { "type": "string", "maxLength": 256 }
 }
 
 string_type! {
-    /// A sentence for a person.
+    /// A human-readable message.
     pub struct Message;
     { "type": "string", "maxLength": 1024 }
 }
 
 string_type! {
-    /// Something that the operator keeps for itself; only ever in a status.
+    /// A string that only the operator reads; only in a status.
     pub struct OpaqueText;
     { "type": "string", "maxLength": 32_768 }
 }
 
 string_type! {
-    /// A selector of labels, written as kubectl takes it.
+    /// A label selector in string form.
     pub struct Selector;
     { "type": "string", "maxLength": 1024 }
 }
 
 string_type! {
-    /// A URL for people.
+    /// A URL for users.
     pub struct Url;
     { "type": "string", "maxLength": 1024 }
 }
 
 string_type! {
-    /// The value of a label.
+    /// Value of a label.
     pub struct LabelValue;
     {
         "type": "string", "title": "a label's value: at most 63 letters, digits, dashes, underscores and dots", "example": "team-a",
@@ -300,7 +300,7 @@ string_type! {
 }
 
 string_type! {
-    /// The key of a label.
+    /// Key of a label.
     pub struct LabelKey;
     {
         "type": "string", "title": "a label's key: a name, or a domain, a slash and a name", "example": "example.org/team",
@@ -311,13 +311,13 @@ string_type! {
 }
 
 string_type! {
-    /// The value of an annotation.
+    /// Value of an annotation.
     pub struct AnnotationValue;
     { "type": "string", "maxLength": 8192 }
 }
 
 string_type! {
-    /// A name in DNS, without a port.
+    /// A DNS name, without a port.
     pub struct HostName;
     {
         "type": "string", "title": "the name of a host", "example": "app.example.com",
@@ -328,7 +328,8 @@ string_type! {
 }
 
 string_type! {
-    /// A bucket, a container or a claim: what a store is called before it is said which kind it is.
+    /// Name of a bucket, a container or a PersistentVolumeClaim, before the type of the store is
+    /// known.
     pub struct StoreName;
     {
         "type": "string", "title": "the name of a bucket, a container or a claim", "example": "my-backups",

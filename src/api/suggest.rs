@@ -1,10 +1,9 @@
-//! What somebody probably `plain_form`: `replace_typographic` characters made plain, and the nearest known word.
-//! Comes in: a text that was not understood. Goes out: a better one to offer, or nothing.
-//! May touch: strsim. A guess is only ever offered in a message; nothing is corrected in silence.
+//! Suggestions for invalid input: plain characters in place of typographic ones, and the most
+//! similar valid value. A suggestion appears only in messages; input is never corrected silently.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
-/// The text as it was probably `plain_form`, if it holds characters that word processors and web pages
-/// put in place of plain ones: quotes and invisible characters go, dashes and spaces become plain.
+/// The string with plain characters, if it has characters that word processors and web pages
+/// insert: quotes and invisible characters are removed, dashes and spaces replaced.
 #[must_use]
 pub fn replace_typographic(text: &str) -> Option<String> {
     if text.chars().all(|letter| plain_form(letter).is_none()) {
@@ -13,17 +12,17 @@ pub fn replace_typographic(text: &str) -> Option<String> {
     let mut plain = String::with_capacity(text.len());
     for letter in text.chars() {
         match plain_form(letter) {
-            Some(instead) => plain.push_str(instead),
+            Some(replacement) => plain.push_str(replacement),
             None => plain.push(letter),
         }
     }
     Some(plain.trim().to_owned())
 }
 
-/// What stands for a `replace_typographic` character on a keyboard; nothing for any other character.
+/// The plain form of a typographic character; `None` for any other character.
 const fn plain_form(letter: char) -> Option<&'static str> {
     match letter {
-        // Quotes, and what has no width: nobody means them as part of a value.
+        // Quotes and zero-width characters are never part of a value.
         '\u{2018}'..='\u{201F}'
         | '\u{2039}'
         | '\u{203A}'
@@ -41,15 +40,15 @@ const fn plain_form(letter: char) -> Option<&'static str> {
     }
 }
 
-/// The candidate that `word` was probably `plain_form` to be: the same but for its case, or few letters
-/// away. The longer the word, the more letters may differ; a word of two letters is anything.
+/// The candidate that is most similar to `word`, ignoring case. The longer the word, the more
+/// letters may differ; words of up to two letters must match.
 #[must_use]
 pub fn did_you_mean<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {
     let word = word.trim().to_lowercase();
-    let farthest = match word.chars().count() {
+    let max_distance = match word.chars().count() {
         0..=2 => 0,
         3..=5 => 1,
         6..=8 => 2,
@@ -58,8 +57,8 @@ pub fn did_you_mean<'a>(
     candidates
         .into_iter()
         .map(|candidate| (strsim::osa_distance(&word, &candidate.to_lowercase()), candidate))
-        .filter(|(distance, _)| *distance <= farthest)
-        // The first of the nearest ones: callers offer in their own order.
+        .filter(|(distance, _)| *distance <= max_distance)
+        // The first of equally similar ones: callers determine the order.
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
@@ -69,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quotes_go_and_dashes_and_spaces_become_plain() {
+    fn typographic_characters_are_replaced() {
         for (written, plain) in [
             ("\u{201C}s3\u{201D}", "s3"),
             ("\u{201E}s3\u{201C}", "s3"),
@@ -86,14 +85,14 @@ mod tests {
     }
 
     #[test]
-    fn plain_text_needs_no_other_and_other_alphabets_are_not_typography() {
+    fn plain_text_and_other_alphabets_are_not_typographic() {
         for plain in ["", "s3", "\"s3\"", "it's", "a-b", "Z\u{FC}rich", "\u{6771}\u{4EAC}"] {
             assert_eq!(replace_typographic(plain), None, "{plain:?}");
         }
     }
 
     #[test]
-    fn the_text_that_is_offered_is_plain_itself() {
+    fn suggested_text_is_plain() {
         for code in 0..=0x3100 {
             let Some(letter) = char::from_u32(code) else { continue };
             if let Some(plain) = replace_typographic(&format!("a{letter}b")) {
@@ -103,14 +102,14 @@ mod tests {
     }
 
     #[test]
-    fn case_is_forgiven_at_any_length() {
+    fn case_is_ignored_at_any_length() {
         assert_eq!(did_you_mean("S3", ["gcs", "s3"]), Some("s3"));
         assert_eq!(did_you_mean(" AZURE ", ["gcs", "azure"]), Some("azure"));
         assert_eq!(did_you_mean("Memory", ["memori", "memory"]), Some("memory"));
     }
 
     #[test]
-    fn a_slip_of_the_finger_is_forgiven_and_a_different_word_is_not() {
+    fn typo_gets_a_suggestion_and_a_different_word_does_not() {
         let words = ["Retain", "Delete", "SnapshotThenDelete", "Disconnect"];
         assert_eq!(did_you_mean("Retian", words), Some("Retain"));
         assert_eq!(did_you_mean("delet", words), Some("Delete"));
@@ -122,14 +121,14 @@ mod tests {
     }
 
     #[test]
-    fn two_letters_are_too_few_for_a_guess() {
+    fn two_letters_are_too_few_for_a_suggestion() {
         assert_eq!(did_you_mean("s4", ["s3"]), None);
         assert_eq!(did_you_mean("sss", ["gcs", "s3"]), None);
         assert_eq!(did_you_mean("gsc", ["s3", "gcs"]), Some("gcs"));
     }
 
     #[test]
-    fn of_two_that_are_equally_near_the_first_is_offered() {
+    fn first_of_equally_similar_candidates_is_suggested() {
         assert_eq!(did_you_mean("cat", ["bat", "hat"]), Some("bat"));
         assert_eq!(did_you_mean("cat", []), None);
     }

@@ -1,17 +1,15 @@
-//! The chance of the model worlds: the same seed always makes the same world.
-//! Comes in: a seed. Goes out: numbers.
-//! May touch: nothing. Only tests see it.
+//! Deterministic random numbers for model tests: the same seed gives the same sequence.
 #![expect(clippy::arithmetic_side_effects, reason = "the numbers of a model are small")]
 
 pub(crate) struct TestRng(u64);
 
 impl TestRng {
     pub(crate) fn new(seed: u64) -> Self {
-        // Neighbouring seeds must not begin alike, and zero would stay zero.
+        // Adjacent seeds must not give similar sequences, and zero would stay zero.
         Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 
-    /// A number from 0 up to, but not including, `limit`.
+    /// A number below `limit`.
     pub(crate) fn below(&mut self, limit: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -23,7 +21,7 @@ impl TestRng {
         self.below(count) == 0
     }
 
-    /// A place in a list of `length`.
+    /// An index into a list of `length`.
     pub(crate) fn index(&mut self, length: usize) -> usize {
         usize::try_from(self.below(u64::try_from(length).unwrap())).unwrap()
     }

@@ -1,7 +1,7 @@
-//! A value that has passed every validate, and cannot be had in any other way.
-//! Comes in: objects as they are stored. Goes out: closed types without a maybe.
-//! May touch: the kinds of `api`. Controllers take a `Validated<_>` and never the API type: an object
-//! that slipped past the webhook stops here, with the same sentences.
+//! A value that passed validation and cannot be constructed in any other way.
+//!
+//! Guarantees: controllers take a `Validated<_>` and never the API type, so an object that bypassed
+//! the webhook is rejected here with the same messages.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::ops::Deref;
@@ -11,13 +11,12 @@ use serde_json::Value;
 use crate::api::kinds::Kind;
 use crate::api::validation::{Findings, ValidationContext, ValidationResult, validate};
 
-/// A `T` that was read from an object without a fault.
+/// A `T` that was read from a valid object.
 ///
-/// Anybody can write a `T`; that is what makes it plain. But only [`Validated::read`] puts one in here,
-/// after every check: the field is private to this file, no room but its tests lies below that could
-/// reach it, and nothing is derived or offered that makes a `Validated` of something else (no `Default`,
-/// no `Deserialize`, no `From`) or that hands out its inside for change (no `DerefMut`). A function
-/// that takes a `Validated<_>` need not doubt.
+/// Any code can construct a `T`, but only [`Validated::read`] constructs a `Validated<T>`, after
+/// validation: the field is private to this module, which has no submodule but its tests, and there
+/// is no other constructor (no `Default`, no `Deserialize`, no `From`) and no mutable access (no
+/// `DerefMut`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Validated<T>(T);
 
@@ -29,38 +28,37 @@ impl<T> Deref for Validated<T> {
     }
 }
 
-/// What can be read from an object of a kind.
+/// A type that is read from objects of a kind.
 pub trait FromObject: Sized {
     /// The kind of the objects.
     fn kind() -> &'static Kind;
 
-    /// The value, from an object that has passed the checks. What is still in the way is a finding.
+    /// Reads the value from an object that passed validation.
     ///
     /// # Errors
-    /// If the object says something that the checks let pass and this cannot take.
+    /// If a value passed validation and still cannot be read.
     fn read(object: &Value) -> Result<Self, ReadError>;
 }
 
-/// What could not be read after all.
+/// A value that passed validation and cannot be read.
 #[derive(Debug)]
 pub struct ReadError {
-    /// Where, in the hub, such as `spec.placement.affinity`.
+    /// Field path in the hub version, such as `spec.placement.affinity`.
     pub path: &'static str,
-    /// What was expected.
+    /// Expected value, after "must be ".
     pub expected: &'static str,
 }
 
 impl<T: FromObject> Validated<T> {
-    /// Reads an object in the hub's version. Only what stands in it counts, not how it came there.
+    /// Reads an object in the hub version.
     ///
-    /// The object is judged as if it were new. What the webhook lets pass because it was wrong before
-    /// is an error here, and so is whatever a rule of a later release no longer takes. A controller
-    /// must not make a running cluster pay for that: it touches nothing, neither to mend nor to
-    /// remove, and reports the condition `Stalled` with the result's words. It acts again when the
-    /// object has been corrected.
+    /// The object is validated as if it were new: a value that the webhook allows because it was
+    /// invalid before is an error here, and so is one that a later release no longer accepts. A
+    /// controller must not harm a running cluster because of that: it changes nothing, reports the
+    /// condition `Stalled` with the messages, and continues when the object is corrected.
     ///
     /// # Errors
-    /// With everything that is wrong with the object.
+    /// With all violations of the object.
     pub fn read(object: &Value, context: &ValidationContext<'_>) -> Result<Self, ValidationResult> {
         let result = validate(T::kind(), None, object, context);
         if !result.is_valid() {

@@ -1,9 +1,9 @@
-//! The result on an object: everything that is errors with it at once, and what is worth a word.
-//! Comes in: the object as it was, as it shall be, and what the checks need to know.
-//! Goes out: a [`ValidationResult`] in the words of the version that the user wrote.
-//! The words here: a rule makes a *finding* at a *path* of v1; a *translator* puts it into the user's
-//! version, where it is *located* once. May touch: the kinds of `api`. The schema and CEL hold without this; here the same rules, and
-//! those that need more than a schema, come with the reason and the way out.
+//! Validation of an object: all errors at once, and warnings, in the version of the request. Schema
+//! and CEL enforce most rules without it; here the same rules, and those that need more than a
+//! schema, have messages with the reason and the remedy.
+//!
+//! A rule reports a finding at a field path of v1; the path is then translated to the request
+//! version, where each path is reported once.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 mod etcd_flags;
@@ -27,29 +27,29 @@ use result::{Collector, Located};
 pub use result::{ErrorType, ValidationResult, Violation};
 use translate::PathTranslator;
 
-/// What the checks need to know besides the object.
+/// Input of validation besides the object.
 #[derive(Clone, Copy, Debug)]
 pub struct ValidationContext<'a> {
-    /// The time, to compute the next run of a schedule.
+    /// Current time, for the next run of a schedule.
     pub now: Timestamp,
-    /// What this release features do.
+    /// Supported features.
     pub features: FeatureSet,
-    /// The version that the user wrote, such as `v1beta1`. Paths are given in it.
+    /// Version of the request, such as `v1beta1`. Errors use its field paths.
     pub request_version: &'a str,
 }
 
-/// More than anybody mends at once. Each is put into the words of the user's version, which costs a
-/// conversion; nobody shall buy thousands with one object.
+/// More than a user fixes at once. Each finding costs a conversion to the request version, so one
+/// object must not cause thousands.
 pub(crate) const MAX_FINDINGS: usize = 50;
 
-/// What a rule of a kind finds: violations and warnings, with places in the hub.
+/// Errors and warnings of the rules, with field paths of the hub.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     pub(crate) errors: Vec<Finding>,
     pub(crate) warnings: Vec<String>,
 }
 
-/// One thing that is errors, at a path in the hub.
+/// An error at a field path of the hub.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Finding {
     pub(crate) path: FieldPath,
@@ -82,12 +82,12 @@ impl Findings {
         self.add(path, ErrorType::Required, detail);
     }
 
-    pub(crate) fn warn(&mut self, words: impl Into<String>) {
-        self.warnings.push(words.into());
+    pub(crate) fn warn(&mut self, message: impl Into<String>) {
+        self.warnings.push(message.into());
     }
 }
 
-/// Judges an object of `kind`. Both objects are in the hub's version.
+/// Validates an object of `kind`. Both objects are in the hub version.
 #[must_use]
 pub fn validate(
     kind: &Kind,
@@ -99,7 +99,7 @@ pub fn validate(
     let version = version.unwrap_or(kind.hub());
     let mut result = ValidationResult::default();
     let now = evaluate(kind, version, old, new, context);
-    // What was errors before and has not been touched is not this request's error_type.
+    // An error that the stored object already has is only a warning: the request did not cause it.
     let before = old.map(|old| evaluate(kind, version, None, old, context)).unwrap_or_default();
     for violation in now.violations {
         if before.violations.contains(&violation) {
@@ -108,7 +108,7 @@ pub fn validate(
             result.violations.push(violation);
         }
     }
-    now.warnings.iter().for_each(|words| result.warn(words));
+    now.warnings.iter().for_each(|message| result.warn(message));
     result
 }
 
@@ -122,15 +122,15 @@ fn evaluate(
     let as_written = convert(new.clone(), &kind.api_version(version)).unwrap_or_default();
     let translator = PathTranslator { kind, version, hub: new, written: &as_written };
     let mut findings = Findings::default();
-    // Judged as it will be: what is not said has a meaning, too, and had one before.
-    let was = old.map(|old| kind.with_defaults(old, None));
-    let shall = kind.with_defaults(new, was.as_ref());
-    (kind.validate)(was.as_ref(), &shall, context, &mut findings);
+    // With defaults: an unset field has a meaning, too.
+    let previous = old.map(|old| kind.with_defaults(old, None));
+    let desired = kind.with_defaults(new, previous.as_ref());
+    (kind.validate)(previous.as_ref(), &desired, context, &mut findings);
     let by_rules: Vec<Located> =
         findings.errors.iter().map(|finding| translator.translate(finding)).collect();
     let mut collector = Collector::default();
-    // First in the user's own words: what does not fit there is named there. But where a rule is
-    // about the same path, it knows more than a bound does.
+    // Schema errors of the request version come first. A rule about the same path replaces them,
+    // because its message is more specific.
     for finding in schema::walk(kind, version, &as_written) {
         let same = |located: &&Located| located.path == finding.path && !located.part_of_value;
         let better = by_rules.iter().find(same).cloned();
@@ -146,6 +146,7 @@ fn evaluate(
         }
     }
     let mut result = ValidationResult { violations: collector.finish(), warnings: Vec::new() };
-    findings.warnings.iter().for_each(|words| result.warn(&translator.words(words)));
+    let translated = findings.warnings.iter().map(|message| translator.message(message));
+    translated.for_each(|message| result.warn(&message));
     result
 }

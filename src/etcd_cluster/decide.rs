@@ -1,11 +1,14 @@
-//! What to do next about a cluster. The order of the ladder is the policy, and reads as one: who is
-//! paused is left alone; a cluster is formed before anything else; who shall sleep sleeps; nobody acts
-//! without a quorum; who goes has gone before another comes; who comes has come before anybody is given
-//! up; only a cluster that is well changes its size; and one of the right size changes what its members
-//! are, one after the other, how they are called, and whether it asks who somebody is; and last it looks after
-//! its files. Where members have different data nothing happens but what ends that; where a file is full, room is made before
-//! members are changed.
-//! Comes in: `Seen`. Goes out: a `Plan`. May touch: nothing; pure.
+//! Decides the next step of a cluster, as a pure function of the observed state. The order of
+//! `POLICY` is the policy:
+//!
+//! - a paused cluster is not touched; bootstrap comes before anything else; a cluster with 0
+//!   replicas is hibernated; without quorum nothing but a rollback is decided;
+//! - while data is corrupt, nothing is done but replacing corrupt members;
+//! - a removal is finished before a member is added, and an addition before a member is replaced;
+//! - a cluster is scaled only while all voters are healthy, and only at its desired size are
+//!   members updated one at a time, peer URLs switched, and authentication configured;
+//! - space is reclaimed before members are updated if a quota is exceeded; otherwise
+//!   defragmentation comes last.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 mod auth;
@@ -24,12 +27,12 @@ mod version_change;
 use super::plan::{Plan, Reason, Step};
 use super::state::{AuthState, EtcdState, ObservedState, Reading, Rollback, VersionProgress};
 
-/// What a rule says.
+/// What a rule decides, if it applies.
 type Decision = Option<(Step, Reason)>;
-/// A rule about a cluster that was formed and answers.
+/// A rule about a cluster that is bootstrapped and has quorum.
 type Rule = fn(&ObservedState, &EtcdState) -> Decision;
 
-/// The first that speaks is heard.
+/// The first rule that applies decides.
 const POLICY: [Rule; 19] = [
     corruption::rule,
     rollout::rollback,
@@ -52,7 +55,7 @@ const POLICY: [Rule; 19] = [
     defragment::rule,
 ];
 
-/// Decides one pass.
+/// Decides the tasks and the step of one reconciliation.
 #[must_use]
 pub fn decide(state: &ObservedState) -> Plan {
     let wait = |reason| (Step::Wait, reason);
@@ -66,7 +69,7 @@ pub fn decide(state: &ObservedState) -> Plan {
         return Plan { tasks: pods::hibernate(state), step, reason };
     }
     let (step, reason) = match &state.etcd {
-        // If members do not start with what is wanted, this may be the way to a quorum.
+        // If members do not start with the desired template, a rollback may restore quorum.
         Reading::Unknown => rollout::roll_back(state, None)
             .or_else(|| defragment::unavailable_alone(state))
             .unwrap_or_else(|| wait(Reason::QuorumLost)),
@@ -76,11 +79,11 @@ pub fn decide(state: &ObservedState) -> Plan {
             .find_map(|rule| rule(state, etcd))
             .unwrap_or_else(|| wait(idle_reason(state, etcd))),
     };
-    // Pods come back whatever else is the case: without them nothing gets better.
+    // Pods are recreated whatever the step is: without them nothing recovers.
     Plan { tasks: pods::tasks(state), step, reason }
 }
 
-/// What is the case when no rule speaks.
+/// The reason if no rule applies.
 fn idle_reason(state: &ObservedState, etcd: &EtcdState) -> Reason {
     if !etcd.all_voters_healthy() {
         return Reason::MemberUnhealthy;
@@ -102,13 +105,13 @@ fn idle_reason(state: &ObservedState, etcd: &EtcdState) -> Reason {
     }
 }
 
-/// Whoever etcd lists and nobody here knows. If they are well, somebody brought them in, and a person
-/// must say what they are for. If not, their EtcdMember was deleted, and their pod and volume with it.
+/// Members that etcd lists and that have no object. A healthy one was added by another party, and
+/// the user must decide. An unhealthy one lost its EtcdMember, its pod and its volume by deletion.
 fn unknown_members(state: &ObservedState, etcd: &EtcdState) -> Decision {
     let is_known = |name| state.member(name).is_some() || state.orphaned_volumes.contains(name);
-    let unknown = etcd.members.iter().find(|it| !is_known(&it.name))?;
+    let unknown = etcd.members.iter().find(|entry| !is_known(&entry.name))?;
     Some(match unknown.healthy {
-        // It is none of ours, or nobody here made it.
+        // Not managed by this operator.
         Reading::Known(true) | Reading::Unknown => (Step::Wait, Reason::UnknownMember),
         Reading::Known(false) if unknown.is_learner || etcd.survives_losing(unknown.id) => {
             (Step::RemoveMember(unknown.id), Reason::ReplacingMember)

@@ -1,8 +1,8 @@
-//! How often the leader is heard, from how long messages between members take.
-//! Comes in: what members measured, their pods, and the pace that they were told. Goes out: the pace that they should keep.
-//! May touch: `api`, Kubernetes' own types; pure. A pace is changed by starting every member anew, so it is changed only where the one that is
-//! kept is surely wrong, and by one rung at a time: the leader of the faster pace must not seem silent to those who
-//! already keep the slower one, nor the other way round.
+//! Derives heartbeat interval and election timeout from the round-trip time between members.
+//!
+//! A change restarts every member. So it is made only if the profile in use is certainly wrong, and
+//! by one profile at a time: during the rolling update a leader with one profile must not seem dead
+//! to members with the next one.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,28 +12,28 @@ use k8s_openapi::api::core::v1::Pod;
 use super::observe::objects::flag;
 use crate::api::etcd_cluster::v1::status::EtcdClusterStatus;
 
-/// etcd's own name for what members measure of each other.
+/// etcd's histogram of the round-trip time between members.
 const RTT_METRIC: &str = "etcd_network_peer_round_trip_time_seconds_bucket";
-/// etcd's name for the flag, by which it is told in the status, too.
+/// etcd's flag, which is also the name in `status.tuning`.
 pub(crate) const HEARTBEAT_FLAG: &str = "heartbeat-interval";
-/// etcd's name for the other one.
+/// etcd's flag of the election timeout.
 pub(crate) const ELECTION_FLAG: &str = "election-timeout";
-/// With fewer measurements between two members nothing is known of them. A member measures each other one four times a minute.
+/// With fewer samples the round-trip time of two members is unknown. A member takes four a minute.
 const MIN_SAMPLES: u64 = 8;
-/// Of a hundred messages so many are at most as slow as is said, and so many at least.
+/// The percentile of samples that decides.
 const PERCENTILE: u64 = 90;
-/// A pace is not too slow before messages are so many times faster than the next one.
+/// The next faster profile needs round trips that are this many times shorter than its heartbeat.
 const SPEEDUP_FACTOR: u64 = 3;
 
-/// The paces that there are, in milliseconds: each heartbeat is far below the election timeout of the pace before. The
-/// first one is etcd's own.
+/// The profiles, in milliseconds: each heartbeat is far below the election timeout of the previous
+/// profile. The first one is etcd's default.
 const PROFILES: [(u32, u32); 4] = [(100, 1000), (250, 2500), (500, 5000), (1000, 10_000)];
 
-/// A pace.
+/// A pair of heartbeat interval and election timeout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct HeartbeatProfile(usize);
 
-/// Between which two times messages between two members take, there and back, in microseconds.
+/// Lower and upper bound of the round-trip time between two members, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RoundTrip {
     pub(crate) at_least: u64,
@@ -41,7 +41,7 @@ pub(crate) struct RoundTrip {
 }
 
 impl RoundTrip {
-    /// What holds for both.
+    /// The larger bounds of both.
     fn max(self, other: Self) -> Self {
         Self {
             at_least: self.at_least.max(other.at_least),
@@ -50,30 +50,30 @@ impl RoundTrip {
     }
 }
 
-/// What one member has counted of each other one: how many messages took at most so many microseconds.
+/// The histogram of each peer, as one member counts it: round trips up to this many microseconds.
 pub(crate) type RttHistogram = BTreeMap<String, BTreeMap<u64, u64>>;
 
 impl HeartbeatProfile {
-    /// The one that etcd keeps by itself.
+    /// etcd's default.
     pub(crate) const ETCD_DEFAULT: Self = Self(0);
 
-    /// Every pace.
+    /// All profiles.
     #[cfg(test)]
     pub(crate) fn all() -> impl Iterator<Item = Self> {
         (0..PROFILES.len()).map(Self)
     }
 
-    /// How often the leader is heard, in milliseconds.
+    /// The heartbeat interval in milliseconds.
     pub(crate) fn heartbeat(self) -> u32 {
         self.timing().0
     }
 
-    /// How long it may be silent.
+    /// The election timeout in milliseconds.
     pub(crate) fn election(self) -> u32 {
         self.timing().1
     }
 
-    /// Whether etcd keeps it by itself.
+    /// Whether this is etcd's default.
     pub(crate) const fn is_default(self) -> bool {
         self.0 == Self::ETCD_DEFAULT.0
     }
@@ -82,41 +82,43 @@ impl HeartbeatProfile {
         PROFILES.get(self.0).copied().unwrap_or((100, 1000))
     }
 
-    /// The pace that members should keep from now on. Nobody is led to another one before all keep the one that is told: what was
-    /// measured since would lead them over two rungs at once.
+    /// The profile that members should use. It changes only once all members use the recorded one:
+    /// otherwise samples taken during the update would skip a profile.
     pub(crate) fn desired(
         status: Option<&EtcdClusterStatus>,
         pods: &[Pod],
         measured: Option<RoundTrip>,
     ) -> Self {
         let recorded = status.map_or(Self::ETCD_DEFAULT, Self::recorded);
-        if pods.iter().all(|it| recorded.is_used_by(it)) {
+        if pods.iter().all(|pod| recorded.is_used_by(pod)) {
             recorded.next(measured)
         } else {
             recorded
         }
     }
 
-    /// Whether the member in a pod keeps it. Of its own pace etcd is not told.
+    /// Whether the member in a pod uses this profile. The default is not passed as a flag.
     fn is_used_by(self, pod: &Pod) -> bool {
-        let position = |it: &str| it == self.heartbeat().to_string();
-        flag(pod, HEARTBEAT_FLAG).map_or_else(|| self.is_default(), position)
+        let is_same = |value: &str| value == self.heartbeat().to_string();
+        flag(pod, HEARTBEAT_FLAG).map_or_else(|| self.is_default(), is_same)
     }
 
-    /// The pace that the status tells of. It is written down there, and nowhere else.
+    /// The profile that the status records; it is recorded nowhere else.
     pub(crate) fn recorded(status: &EtcdClusterStatus) -> Self {
         let tuning = status.tuning.known().into_iter().flatten();
-        let mut values =
-            tuning.filter(|it| it.option.known().is_some_and(|it| it.as_str() == HEARTBEAT_FLAG));
-        let value = values.find_map(|it| it.value.known()?.as_str().parse::<u32>().ok());
-        let position = |heartbeat| PROFILES.iter().position(|(it, _)| *it == heartbeat);
+        let is_heartbeat = |option: &str| option == HEARTBEAT_FLAG;
+        let mut values = tuning.filter(|entry| {
+            entry.option.known().is_some_and(|option| is_heartbeat(option.as_str()))
+        });
+        let value = values.find_map(|entry| entry.value.known()?.as_str().parse::<u32>().ok());
+        let position = |heartbeat| PROFILES.iter().position(|(known, _)| *known == heartbeat);
         value.and_then(position).map_or(Self::ETCD_DEFAULT, Self)
     }
 
-    /// The pace that should be kept from now on, where messages take so long.
+    /// The next profile for this round-trip time.
     fn next(self, measured: Option<RoundTrip>) -> Self {
         let Some(RoundTrip { at_least, at_most }) = measured else { return self };
-        let micros = |it: Self| u64::from(it.heartbeat()).saturating_mul(1000);
+        let micros = |profile: Self| u64::from(profile.heartbeat()).saturating_mul(1000);
         let slower = Self(self.0.saturating_add(1));
         if at_least >= micros(self) && slower.0 < PROFILES.len() {
             return slower;
@@ -126,11 +128,13 @@ impl HeartbeatProfile {
     }
 }
 
-/// What a member's metrics say of those who are its peers now. It goes on to tell of who has left, for as long as it runs.
+/// The histograms of a member's current peers. etcd keeps those of removed members until it
+/// restarts.
 pub(crate) fn parse_histogram(metrics: &str, peers: &BTreeSet<String>) -> RttHistogram {
     let mut all = RttHistogram::new();
     for line in metrics.lines() {
-        let Some((peer, bound, count)) = bucket(line).filter(|it| peers.contains(&it.0)) else {
+        let bucket = bucket(line).filter(|(peer, _, _)| peers.contains(peer));
+        let Some((peer, bound, count)) = bucket else {
             continue;
         };
         all.entry(peer).or_default().insert(bound, count);
@@ -138,12 +142,12 @@ pub(crate) fn parse_histogram(metrics: &str, peers: &BTreeSet<String>) -> RttHis
     all
 }
 
-/// One line: about whom, the longest time that it counts, and how many. What is beyond all bounds has none.
+/// One line of the histogram: peer, upper bound and count. The last bucket has no bound.
 fn bucket(line: &str) -> Option<(String, u64, u64)> {
     let (labels, value) = line.strip_prefix(RTT_METRIC)?.strip_prefix('{')?.split_once('}')?;
     let label = |name: &str| {
-        let pair = labels.split(',').filter_map(|it| it.split_once('='));
-        pair.into_iter().find(|(key, _)| *key == name).map(|(_, it)| it.trim_matches('"'))
+        let mut pairs = labels.split(',').filter_map(|pair| pair.split_once('='));
+        pairs.find(|(key, _)| *key == name).map(|(_, value)| value.trim_matches('"'))
     };
     let bound = match label("le")? {
         "+Inf" => u64::MAX,
@@ -157,31 +161,32 @@ fn micros(seconds: &str) -> Option<u64> {
     whole((seconds.parse::<f64>().ok()? * 1e6).round())
 }
 
-/// A number that was written as one with a point, and has nothing behind it.
+/// An integer that is written as a float.
 fn whole(number: f64) -> Option<u64> {
     format!("{number:.0}").parse().ok()
 }
 
-/// What was counted since an earlier look, of the pairs of members that are furthest apart. Nothing, if one of the pairs was not
-/// measured often enough: it might be that one.
+/// The round-trip time of the slowest pair, from samples between two observations. `None` if a pair
+/// has too few of them: it might be the slowest.
 pub(crate) fn round_trip<'a>(
     samples: impl IntoIterator<Item = (&'a RttHistogram, &'a RttHistogram)>,
 ) -> Option<RoundTrip> {
     let mut worst: Option<RoundTrip> = None;
-    for (before, now) in samples {
+    for (earlier, now) in samples {
         for (peer, counts) in now {
-            let earlier = before.get(peer)?;
+            let earlier = earlier.get(peer)?;
             let since = |(bound, count): (&u64, &u64)| {
                 (*bound, count.saturating_sub(earlier.get(bound).copied().unwrap_or(0)))
             };
             let pair = pair_round_trip(&counts.iter().map(since).collect::<Vec<_>>())?;
-            worst = Some(worst.map_or(pair, |it| it.max(pair)));
+            worst = Some(worst.map_or(pair, |worst| worst.max(pair)));
         }
     }
     worst
 }
 
-/// Where most of them are: a few that were slow, or fast, are no matter. Counts go up with their bounds, and the last one is of all.
+/// The bounds of the percentile; outliers do not count. Counts are cumulative, and the last one is
+/// the total.
 fn pair_round_trip(counts: &[(u64, u64)]) -> Option<RoundTrip> {
     let (_, all) = counts.last()?;
     if *all < MIN_SAMPLES {

@@ -1,7 +1,8 @@
-//! What one pass shall do, and why.
-//! Comes in: nothing. Goes out: `Plan`. May touch: `seen`, the words of `api`; pure.
-//! Chores are safe whenever they are done, in any order, and again. A step is not: there is one at
-//! most in a pass, and each says here what must hold before it and why a crash in it does no harm.
+//! What one reconciliation does, and why.
+//!
+//! Guarantees: tasks are safe at any time, in any order, and when repeated. A step is not: there is
+//! at most one in a reconciliation, and each documents its precondition and why a crash during it
+//! does no harm.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 pub mod names;
@@ -14,126 +15,133 @@ use super::state::{ClusterId, MemberId, MemberName};
 use super::transport::Scheme;
 use crate::api::start_mode::StartMode;
 
-/// What to do.
+/// The tasks and the step of one reconciliation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
-    /// What can be done at any time.
+    /// Tasks, which are safe at any time.
     pub tasks: Vec<Task>,
-    /// What changes who the members are.
+    /// The step that changes or disrupts members.
     pub step: Step,
-    /// Which rule spoke.
+    /// The rule that decided.
     pub reason: Reason,
 }
 
-/// Something that is safe at any time and safe to repeat.
+/// An action that is safe at any time and safe to repeat.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Task {
-    /// Write down who founds the cluster: once, and again only after those before were cleared away.
+    /// Record the initial members: once, and again only after the objects of an aborted bootstrap
+    /// are gone.
     RecordBootstrapMembers(Vec<MemberName>),
-    /// Write down that the founders are given up. There is no way back. Nobody can have written to them:
-    /// only a cluster that was written down as formed is given a Secret for clients.
+    /// Record that the bootstrap is aborted, for good. No client can have written data: the client
+    /// Secret is created only after the cluster ID is recorded.
     AbortBootstrap,
-    /// Clear away a founder that was given up, with its pod and its volume.
+    /// Delete an initial member of an aborted bootstrap, with its pod and its volume.
     DeleteBootstrapMember(MemberName),
-    /// Write down that founders are let go, once. From then on a founder without an EtcdMember is one
-    /// that was deleted, and not one that was never made.
+    /// Record, once, that initial members are started. From then on an initial member without an
+    /// EtcdMember was deleted, and is not one that was never created.
     RecordBootstrapStarted,
-    /// Write down which cluster was founded, once.
+    /// Record the ID of the cluster that was formed, once.
     RecordClusterId(ClusterId),
-    /// Make the EtcdMember of a founder.
+    /// Create the EtcdMember of an initial member.
     CreateBootstrapMember(MemberName),
-    /// Make the EtcdMember anew that belongs to a volume, as one that had a pod before.
+    /// Recreate the EtcdMember of a volume, as a member that was started before.
     AdoptVolume(MemberName),
-    /// Make a member's pod; what may found or join waits until it was written down.
+    /// Create a member's pod, with a scheduling gate if it may bootstrap or join.
     CreatePod {
-        /// Whose.
+        /// The member.
         member: MemberName,
-        /// What its agent is told.
+        /// The start mode of its agent.
         start_mode: StartMode,
-        /// What it is made of.
+        /// The template of the pod.
         #[serde(default)]
         template: PodTemplate,
     },
-    /// Write down a member's first pod. No etcd runs in a pod that was not: whoever comes after a
-    /// crash knows that this member may have been somebody.
+    /// Record a member's first pod. No etcd runs in a pod before that, so that after a crash the
+    /// operator knows that the member may have data.
     MarkStarted(MemberName),
-    /// Let a pod go that was written down.
+    /// Remove the scheduling gate from a pod that is recorded.
     RemoveSchedulingGate(MemberName),
-    /// Delete a pod in which nothing runs, so that another can be made.
+    /// Delete a pod in which etcd does not run, so that it can be recreated.
     DeleteInactivePod(MemberName),
-    /// Delete the pod of a member that shall sleep. Its volume stays.
+    /// Delete the pod of a hibernated member. Its volume stays.
     Hibernate(MemberName),
 }
 
-/// What a pod is made of.
+/// The template that a pod is created from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum PodTemplate {
-    /// What is wanted.
+    /// The desired template.
     #[default]
     Desired,
-    /// What others run with, because nobody has shown yet that what is wanted works.
+    /// The template that other members run with, because no member has confirmed the desired one
+    /// yet.
     Previous,
 }
 
-/// One change, or none.
+/// At most one change.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Step {
-    /// None.
+    /// No change.
     Wait,
-    /// Make the EtcdMember of somebody who joins. Before etcd hears of them, so that a crash leaves an
-    /// intention and never a stranger in etcd's list.
+    /// Create the EtcdMember of a new member, before it is added to etcd: a crash leaves an intent,
+    /// and never an unknown member in etcd's list.
     CreateMember(MemberName),
-    /// Let etcd know of a joiner, who only listens. Before: every voter is well and nobody else is on
-    /// the way. Again it is refused, because the peer URL is taken; the list shows it then.
+    /// Add a new member as a learner. Precondition: every voter is healthy, and no other member is
+    /// being added. A repetition is rejected, because the peer URL exists; the list then has the
+    /// member.
     AddLearner(MemberName),
-    /// Let a listener vote. Before: it answers, and is near enough. Again it is refused.
+    /// Promote a learner. Precondition: it is healthy and has caught up. A repetition is rejected.
     PromoteLearner(MemberId),
-    /// Write down that a member goes. It can never be taken back, so a crash loses no intention.
+    /// Record that a member is to be removed. That is final, so a crash loses no intent.
     MarkForRemoval(MemberName),
-    /// Let another lead. Before: they are well. Again it changes nothing.
+    /// Transfer leadership. Precondition: the transferee is healthy. A repetition changes nothing.
     MoveLeader(MemberId),
-    /// Strike a member from etcd's list, by its ID: a name could be another's by now. Before: the rest
-    /// can agree without it.
+    /// Remove a member from etcd's list, by ID: its name could belong to another member by now.
+    /// Precondition: the others have quorum without it.
     RemoveMember(MemberId),
-    /// Delete the pod of a member that runs as it was made once; it comes back on its volume, as it is made now.
-    /// Before: every other voter is well, or it is down itself. Again it does the same.
+    /// Delete the pod of an outdated member; it is recreated with its volume and the current
+    /// template. Precondition: every other voter is healthy, or the member is unhealthy. It can be
+    /// repeated.
     RecreatePod(MemberName),
-    /// Write down that what the spec asks for is taken back, because this member does not start with it, and what members
-    /// are made of instead. It holds until the spec changes; again it writes the same. It needs no quorum: it changes nobody,
-    /// and may be the only way to one.
+    /// Record that the spec is rolled back, because this member does not start with it, and the
+    /// template in use instead. That holds until the spec changes, and can be repeated. It needs no
+    /// quorum: it disrupts no member, and may be the only way to restore one.
     RollBack(MemberName),
-    /// Write entries to etcd's log that change nothing, until members make snapshots that lie beyond what an older
-    /// release wrote. Before: every voter is well. Again it writes more of them.
+    /// Write entries without effect to the raft log, until members have snapshots beyond all
+    /// entries of an older version. Precondition: every voter is healthy. A repetition writes more
+    /// entries.
     AdvanceRaftLog,
-    /// Tell etcd to bring its data down to the minor version before, so that members of it can come in. Before: every voter
-    /// is well, and all run the same. Again it is refused; members say then that it was told.
+    /// Enable a downgrade by one minor version in etcd. Precondition: every voter is healthy, and
+    /// all run the same version. A repetition is rejected; members then report the downgrade.
     EnableDowngrade,
-    /// Tell etcd that it shall not go down any more. Again it changes nothing, or is refused.
+    /// Cancel a downgrade in etcd. A repetition changes nothing, or is rejected.
     CancelDowngrade,
-    /// Let the others call a member in this way: it is written down, then etcd's list is changed. Before: every voter is well, it
-    /// votes itself, and every pod has what it needs to call so. Again it changes nothing.
+    /// Switch the peer URL of a member to this scheme: in its EtcdMember first, then in etcd's
+    /// list. Precondition: every voter is healthy, the member is a voter, and every pod has peer
+    /// certificates if the scheme needs them. A repetition changes nothing.
     UpdatePeerUrl(MemberName, Scheme),
-    /// Make everybody known to etcd who must be: root, the operator, the applications. Before: every voter is well. What is there
-    /// is left as it is, but for root's password.
+    /// Create the required users and roles in etcd: root, the operator, applications. Precondition:
+    /// every voter is healthy. Existing ones stay as they are, except for root's password.
     EnsureUsers,
-    /// Let etcd ask for users. Before: the operator was seen among them, with every right. Again it changes nothing.
+    /// Enable authentication. Precondition: the operator's user exists and has full access. It can
+    /// be repeated.
     EnableAuth,
-    /// Let etcd ask for no users any more. Again it changes nothing.
+    /// Disable authentication. It can be repeated.
     DisableAuth,
-    /// Give history up to a revision, so that there is room again. Before: nobody can write, and every voter is well. Again it is
-    /// refused, which says that it was done.
+    /// Compact to a revision, to reclaim space. Precondition: writes are rejected, and every voter
+    /// is healthy. A repetition is rejected, which shows that the compaction is done.
     Compact(Revision),
-    /// Let a member rewrite its file, which gives free space back; it answers nobody meanwhile. It is written down before, with how long
-    /// that may take. Before: every voter is well, nobody listens, and it does not lead if there is another who can. Again it does
-    /// the same, twice at the most.
+    /// Defragment a member, which is unavailable until that is done. It is recorded first, with a
+    /// deadline. Precondition: every voter is healthy, there is no learner, and the member is not
+    /// the leader if another voter can be. It can be repeated, at most twice.
     Defragment(MemberName),
-    /// Write down that every file had its turn.
+    /// Record that the run of defragmentations is complete.
     FinishDefragmentation,
-    /// End an alarm. Before: what it was raised for is over. Again it changes nothing.
+    /// Disarm an alarm. Precondition: its cause is gone. It can be repeated.
     DisarmAlarm(Alarm),
-    /// Delete the pod of a member that etcd does not know any more.
+    /// Delete the pod of a member that etcd does not list any more.
     DeletePod(MemberName),
-    /// Delete what is left of a member that has no pod any more: its EtcdMember, and its volume if the
-    /// user wants that.
+    /// Delete the remaining objects of a member without a pod: its EtcdMember, and its volume if that
+    /// belongs to this cluster.
     DeleteMember(MemberName),
 }

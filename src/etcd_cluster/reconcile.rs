@@ -199,7 +199,7 @@ impl Reconciler<'_> {
         let outcome = self.execute(&observation, act_error).await;
         self.report_execution(&observation.plan, &observation.state, &outcome).await;
         let certificates = self.context.certificates.report(self.blueprint.uid);
-        let certificates = CertificateReport { stuck: error, ..certificates };
+        let certificates = CertificateReport { error, ..certificates };
         self.publish_observation(observation, outcome, certificates).await
     }
 
@@ -276,8 +276,8 @@ impl Reconciler<'_> {
         let scope = self.certificate_scope(&blueprint, objects);
         let certificates = &self.context.certificates;
         match certificates.reconcile(&self.context.objects, &scope, self.now).await {
-            Ok(CertificateOutcome { written, stuck: error, turns, moves }) => {
-                self.report_rotation(&objects.cluster, &turns, &moves).await;
+            Ok(CertificateOutcome { written, error, rotation_steps, trust_steps }) => {
+                self.report_rotation(&objects.cluster, &rotation_steps, &trust_steps).await;
                 let is_written = written.contains(&names::client_secret(self.blueprint.name));
                 let is_client_secret_late = is_written || error.is_some();
                 Ok(CertificateResult { error, act_error: None, is_client_secret_late })

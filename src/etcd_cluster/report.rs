@@ -65,7 +65,7 @@ impl Reconciler<'_> {
         act_error: Option<&ActError>,
     ) -> Result<Action, ReconcileError> {
         let certificates = self.context.certificates.report(self.blueprint.uid);
-        let error = error.or_else(|| certificates.flaw.map(CertificateError::External));
+        let error = error.or_else(|| certificates.problem.map(CertificateError::External));
         let is_awaited =
             matches!(&error, Some(CertificateError::External(problem)) if !problem.needs_user());
         let message = error.map(|error| error.to_string());
@@ -138,8 +138,8 @@ impl Reconciler<'_> {
         rotation: &[RotationStep],
         trust: &[TrustStep],
     ) {
-        let rotation = rotation.iter().filter_map(|step| Some((step.reason()?, step.words())));
-        let trust = trust.iter().filter_map(|step| Some((step.reason()?, step.words())));
+        let rotation = rotation.iter().filter_map(|step| Some((step.reason()?, step.message())));
+        let trust = trust.iter().filter_map(|step| Some((step.reason()?, step.message())));
         for (reason, note) in rotation.chain(trust) {
             self.publish_event(cluster, EventType::Normal, reason, note).await;
         }

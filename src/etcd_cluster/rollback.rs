@@ -1,7 +1,9 @@
-//! Taking a change back by itself: what members are made of when the spec asks for what does not start.
-//! Comes in: the cluster, its pods, and what was written down. Goes out: the spec that holds, and what is to be written down.
-//! May touch: `api`, Kubernetes' own types; pure. Each pod carries the part of the spec that it was made from, so the members
-//! that were not touched say what worked. Once it is written down it holds until that part of the spec is changed.
+//! Automatic rollback: the template that pods are created from if members do not start with the
+//! spec.
+//!
+//! Each pod has the template fields of the spec that it was created from in an annotation, so the
+//! pods that were not updated show which template works. A recorded rollback holds until these
+//! fields change.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use k8s_openapi::api::core::v1::Pod;
@@ -19,36 +21,37 @@ use crate::api::etcd_cluster::validated;
 use crate::api::etcd_version::Release;
 use crate::api::names;
 
-/// The blocks of a spec that decide how a pod is made, and that can be taken back without anything else.
+/// The fields of the spec that form the pod template and can be rolled back independently of
+/// others.
 const TEMPLATE_FIELDS: [&str; 6] =
     ["version", "image", "options", "resources", "placement", "podMetadata"];
-/// The longest text that is kept.
+/// The longest template that is recorded.
 const MAX_TEMPLATE_BYTES: usize = 32_768;
 
-/// What members are made of that run otherwise than is wanted.
+/// The template of members that run with another one than the desired one.
 #[derive(Clone, Debug)]
 pub(crate) struct PreviousSpec {
-    /// As their pods tell it.
+    /// As recorded in the annotation of their pods.
     pub(crate) template: String,
-    /// The same, with what is not made anew with pods.
+    /// The spec with these template fields.
     pub(crate) spec: validated::EtcdCluster,
 }
 
-/// What was written down, if it is about what the spec asks for now.
+/// The recorded rollback, if it is of the current spec.
 pub(crate) fn active(cluster: &EtcdCluster) -> Option<&RollbackStatus> {
     let recorded = cluster.status.as_ref()?.rollback.known()?;
     (recorded.spec_hash.known()?.as_str() == fnv1a_hex(&requested_template(cluster).to_string()))
         .then_some(recorded)
 }
 
-/// The cluster as it was before the change that was taken back; nothing if none was.
+/// The cluster with the template fields of the active rollback, if any.
 pub(crate) fn effective_object(cluster: &EtcdCluster) -> Option<Value> {
     with_template_fields(cluster, active(cluster)?.previous_template.known()?.as_str())
 }
 
-/// The cluster with the parts that members were made of.
-pub(crate) fn with_template_fields(cluster: &EtcdCluster, text: &str) -> Option<Value> {
-    let fields: Map<String, Value> = serde_json::from_str(text).ok()?;
+/// The cluster with these template fields.
+pub(crate) fn with_template_fields(cluster: &EtcdCluster, template: &str) -> Option<Value> {
+    let fields: Map<String, Value> = serde_json::from_str(template).ok()?;
     let mut object = json!(cluster);
     let spec = object.get_mut("spec")?.as_object_mut()?;
     spec.retain(|name, _| !TEMPLATE_FIELDS.contains(&name.as_str()));
@@ -56,25 +59,26 @@ pub(crate) fn with_template_fields(cluster: &EtcdCluster, text: &str) -> Option<
     Some(object)
 }
 
-/// What a pod is made from that is made now, with this release.
+/// The template fields that a pod of this version is created from.
 pub(crate) fn template_source(cluster: &EtcdCluster, release: Release) -> Option<String> {
     let object = effective_object(cluster).unwrap_or_else(|| json!(cluster));
     let mut fields = fields(&object);
     fields.insert("version".to_owned(), json!(release.to_string()));
-    let text = Value::Object(fields).to_string();
-    (text.len() <= MAX_TEMPLATE_BYTES).then_some(text)
+    let template = Value::Object(fields).to_string();
+    (template.len() <= MAX_TEMPLATE_BYTES).then_some(template)
 }
 
-/// What members were made of that run otherwise than is wanted. Whoever agrees with a quorum is believed first; but there may be none.
+/// The template of members that run with another one than the desired one. A member with quorum is
+/// preferred, then any reachable one, then any ready pod.
 pub(crate) fn last_working_template(
     blueprint: &Blueprint<'_>,
     objects: &ClusterObjects,
     probe: &EtcdProbe,
 ) -> Option<String> {
     let requested = requested_template(&objects.cluster).to_string();
-    let members = objects.oldest_first().into_iter().filter(|it| is_remaining(it));
-    let pods = members.filter_map(|it| objects.pod(&name_of(it)));
-    let old = pods.filter(|pod| pod::template_differs(blueprint, &name_of(*pod), pod));
+    let members = objects.oldest_first().into_iter().filter(|member| is_remaining(member));
+    let pods = members.filter_map(|member| objects.pod(&name_of(member)));
+    let outdated = pods.filter(|pod| pod::template_differs(blueprint, &name_of(*pod), pod));
     let rank = |pod: &Pod| {
         let member = probe.members.get(&name_of(pod));
         match member {
@@ -83,13 +87,13 @@ pub(crate) fn last_working_template(
             Some(_) | None => pod::is_ready(pod).then_some(2),
         }
     };
-    let recorded = old.filter_map(|pod| {
-        Some((rank(pod)?, recorded_template(pod).filter(|it| **it != requested)?))
+    let recorded = outdated.filter_map(|pod| {
+        Some((rank(pod)?, recorded_template(pod).filter(|template| **template != requested)?))
     });
-    recorded.min_by_key(|(rank, _)| *rank).map(|(_, text)| text.clone())
+    recorded.min_by_key(|(rank, _)| *rank).map(|(_, template)| template.clone())
 }
 
-/// What is written down about a change that is taken back.
+/// The status change that records a rollback.
 pub(crate) fn record(
     cluster: &EtcdCluster,
     previous: &str,

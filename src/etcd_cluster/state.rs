@@ -1,7 +1,7 @@
-//! All that one pass knows about a cluster, as plain data.
-//! Comes in: nothing. Goes out: `Seen`. May touch: nothing; pure.
-//! What could not be read is `Unknown`, and is never left out: a list of members that failed must not
-//! look like an empty one.
+//! The observed state of a cluster, as plain data: the only input of a decision.
+//!
+//! Guarantees: what could not be read is `Unknown` and never omitted; a member list that failed
+//! must not be mistaken for an empty one.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 pub(crate) mod build;
@@ -20,26 +20,26 @@ use defragmentation::{Defragmentation, Quota};
 
 pub use intent::Intent;
 
-/// What was asked for, if there was an answer.
+/// A value that was read, or the fact that it could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Reading<T> {
-    /// The answer.
+    /// The value.
     Known(T),
-    /// There was none.
+    /// The value could not be read.
     Unknown,
 }
 
 impl<T> Reading<T> {
-    /// The answer, if there is one.
+    /// The value, if it could be read.
     pub const fn known(&self) -> Option<&T> {
         match self {
-            Self::Known(it) => Some(it),
+            Self::Known(value) => Some(value),
             Self::Unknown => None,
         }
     }
 }
 
-/// The name of a member, which is also its pod's, its volume's, and its host's.
+/// The name of a member, which is also the name of its pod, its volume and its host.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct MemberName(pub String);
 
@@ -49,257 +49,258 @@ impl fmt::Display for MemberName {
     }
 }
 
-/// What etcd calls a member.
+/// etcd's ID of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct MemberId(pub u64);
 
-/// What etcd calls a cluster.
+/// etcd's ID of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ClusterId(pub u64);
 
-/// One look at a cluster.
+/// The state of a cluster, as one reconciliation observes it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ObservedState {
-    /// What the user wants.
+    /// The desired state.
     pub desired: DesiredState,
-    /// What was written down about the cluster when it became so.
+    /// What is recorded of the bootstrap.
     pub bootstrap: BootstrapRecord,
-    /// The members that there are objects of, in the order in which they were made.
+    /// The members that have an EtcdMember, oldest first.
     pub members: Vec<Member>,
-    /// Volumes of members whose EtcdMember is gone though nobody retired it.
+    /// Volumes of members that have no EtcdMember, although they were not marked for removal.
     pub orphaned_volumes: Vec<MemberName>,
-    /// Volumes of another cluster that had this one's name.
+    /// Volumes of a previous cluster of the same name.
     pub retained_volumes: Vec<MemberName>,
-    /// Members and pods of another cluster that had this one's name, and are not gone yet.
+    /// Members and pods of a previous cluster of the same name that still exist.
     pub previous_cluster_objects: Vec<MemberName>,
-    /// What etcd says, asked in a way that needs a quorum.
+    /// What a quorum of etcd reports.
     pub etcd: Reading<EtcdState>,
-    /// Names that no member has, and that nothing is left of; as many as there can be members.
+    /// Names that no object uses; at least as many as there can be members.
     pub candidate_names: Vec<MemberName>,
-    /// How the members' files are looked after.
+    /// The state of defragmentation and compaction.
     #[serde(default)]
     pub defragmentation: Defragmentation,
 }
 
-/// What the user wants.
+/// The desired state of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct DesiredState {
-    /// How many members; with none the cluster sleeps.
+    /// The number of members; the cluster is hibernated with 0.
     pub replicas: usize,
-    /// Whether to leave everything alone.
+    /// Whether reconciliation is paused.
     pub paused: bool,
-    /// Whether data survives the end of a pod.
+    /// Whether data survives the deletion of a pod.
     pub persistent: bool,
-    /// How far it is to the release that is asked for.
+    /// How far the cluster is on the path to the version of the spec.
     pub version: VersionProgress,
-    /// Whether there is a way back from what the spec asks for.
+    /// Whether the spec can be rolled back, or is.
     #[serde(default)]
     pub rollback: Rollback,
-    /// How members shall call each other.
+    /// The scheme of the peer URLs.
     #[serde(default)]
     pub peer_scheme: Scheme,
-    /// Whether clients shall call in another way, or were told so a short while ago and have time to follow.
+    /// Whether the scheme for clients differs from the spec, or changed so recently that clients
+    /// may still use the previous one.
     #[serde(default)]
     pub client_tls_transition: bool,
 }
 
-/// Whether there is a way back from what the spec asks for, to what worked before.
+/// Whether the spec can be rolled back to a template that is known to work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Rollback {
-    /// Nobody knows what worked before, or it is the same.
+    /// No such template is known, or it equals the spec.
     #[default]
     Unavailable,
-    /// It is known what worked before.
+    /// Such a template is known.
     Available,
-    /// It was taken: members are made of what worked before.
+    /// The spec is rolled back: pods are created from that template.
     Active,
 }
 
-/// How far it is to the release that is asked for.
+/// How far the cluster is on the path to the version of the spec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum VersionProgress {
-    /// It is what is brought in now.
+    /// Members run the version of the spec, or are updated to it.
     AtTarget,
-    /// It comes after what is brought in now.
+    /// At least one more version comes after the one that members are updated to.
     MoreSteps,
-    /// It is of the minor version before what runs, and data must be brought down before members of it come in.
+    /// The spec has the minor version below the running one; data is downgraded before members are.
     Downgrading,
-    /// There is no way from what runs.
+    /// No upgrade path leads from the running version to the spec.
     NoPath,
 }
 
-/// What is never decided twice.
+/// What is recorded of the bootstrap, and never decided again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct BootstrapRecord {
-    /// Those who found the cluster.
+    /// The initial members.
     pub members: Vec<MemberName>,
-    /// Whether any of them may have run.
+    /// Whether an initial member may have started.
     pub started: bool,
-    /// Whether they are given up, and others found the cluster.
+    /// Whether the bootstrap was aborted; it is repeated with other initial members.
     pub aborted: bool,
-    /// The cluster that they founded.
+    /// The ID of the cluster that was formed.
     pub cluster_id: Option<ClusterId>,
 }
 
-/// A member as its EtcdMember and its objects show it.
+/// A member, as its EtcdMember, its pod and its volume show.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Member {
-    /// Its name.
+    /// The name.
     pub name: MemberName,
-    /// What it is there for.
+    /// The intent recorded in the EtcdMember.
     pub intent: Intent,
-    /// Whether its first pod was written down. Only then may that pod run.
+    /// Whether the first pod is recorded. No pod runs before that.
     pub started: bool,
-    /// Its pod.
+    /// The pod.
     pub pod: Reading<PodState>,
-    /// Its volume.
+    /// The volume.
     pub volume: Reading<VolumeState>,
-    /// Whether its pod is as it would be made now.
+    /// Whether the pod was created from the current template.
     pub template: TemplateState,
-    /// Whether it has been unwell for longer than the user puts up with.
+    /// Whether the member has been unhealthy for longer than the spec allows.
     pub replacement_due: bool,
-    /// Whether its pod has failed to start so often, or for so long, that it is of no use to wait.
+    /// Whether the pod failed to start so often, or for so long, that waiting longer does not help.
     #[serde(default)]
     pub failing: bool,
-    /// How the others shall call it, as it was written down.
+    /// The scheme of the peer URL that is recorded for the member.
     #[serde(default)]
     pub peer_scheme: Scheme,
 }
 
-/// What a member's pod was made from.
+/// The template that a member's pod was created from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum TemplateState {
-    /// The spec that there is now; or there is none.
+    /// The current template; or there is no pod.
     UpToDate,
-    /// Another spec, and etcd does not run in it.
+    /// Another template, and etcd does not run.
     StaleNotRunning,
-    /// Another spec, which others run with; and etcd does not run in it, or not yet.
+    /// Another template that other members run with, and etcd does not run yet.
     PreviousNotRunning,
-    /// Another spec, and etcd runs in it.
+    /// Another template, and etcd runs.
     Outdated,
 }
 
-/// A member's pod.
+/// The state of a member's pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum PodState {
-    /// There is none.
+    /// No pod exists.
     Missing,
-    /// It waits to be let go; nothing in it has run.
+    /// The pod has its scheduling gate; no container of it has run.
     Gated,
-    /// It may run.
+    /// The pod may run.
     Active,
-    /// It does not start etcd, because the member's data is gone.
+    /// The agent does not start etcd, because the member's data is missing.
     DataMissing,
-    /// It is on its way out. On a node that is lost it stays so.
+    /// The pod is being deleted. On a lost node that never ends.
     Terminating,
-    /// It has ended, and nothing in it runs ever again: the node has turned it away.
+    /// The pod has terminated for good, for example because the kubelet rejected or evicted it.
     Terminated,
 }
 
-/// A member's volume.
+/// The state of a member's volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum VolumeState {
-    /// There is none.
+    /// No volume exists.
     Missing,
-    /// It is there, or comes with the pod.
+    /// The volume exists, or the data lives in the pod.
     Present,
-    /// It is on its way out.
+    /// The volume is being deleted.
     Terminating,
 }
 
-/// What etcd says.
+/// What a quorum of etcd reports.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct EtcdState {
-    /// Which cluster answered.
+    /// The ID of the cluster that responded.
     pub cluster: ClusterId,
-    /// Who leads.
+    /// The leader.
     pub leader: Option<MemberId>,
-    /// Its list of members.
+    /// The member list.
     pub members: Vec<ListedMember>,
-    /// Whether any member has raised an alarm that forbids to disturb anybody.
+    /// Whether an alarm is active that forbids disruption of members.
     pub blocking_alarm: bool,
-    /// Whether there is room in the members' files.
+    /// Whether the database files are within their quota.
     #[serde(default)]
     pub quota: Quota,
-    /// Whether members are known to have different data.
+    /// Whether the CORRUPT alarm is active.
     #[serde(default)]
     pub corrupt: bool,
-    /// How many entries must be written to its log before the next release can start on it.
+    /// How many raft log entries must be written before the next version can start.
     #[serde(default)]
     pub raft_log_missing: u64,
-    /// Whether it was told to go down a minor version.
+    /// Whether a downgrade is enabled in etcd.
     #[serde(default)]
     pub downgrade: Downgrade,
-    /// Whether it asks for users, and shall.
+    /// Whether authentication is as desired.
     #[serde(default)]
     pub auth: AuthState,
 }
 
-/// Whether etcd asks for users, beside what is wanted.
+/// The state of etcd's authentication, compared with the desired one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum AuthState {
-    /// As it is wanted.
+    /// As desired.
     #[default]
     InSync,
-    /// Nobody could find out.
+    /// Could not be read.
     Unknown,
-    /// It shall, and does not know yet whom it must know.
+    /// To be enabled; required users or roles do not exist yet.
     UsersMissing,
-    /// It shall, and knows everybody whom it must know.
+    /// To be enabled; all required users and roles exist.
     UsersReady,
-    /// It does, and root's password is another than the Secret has.
+    /// Enabled; the Secret has another password for root.
     RootPasswordMismatch,
-    /// It shall, and there is no password for root.
+    /// To be enabled; the Secret with root's password does not exist.
     RootPasswordMissing,
-    /// It shall, and the operator shows a certificate by which it would not be known.
+    /// To be enabled; etcd would not accept the operator's certificate as its user.
     OperatorNotRecognized,
-    /// It does, and shall not.
+    /// Enabled, although the spec disables it.
     EnabledUnexpectedly,
 }
 
-/// Whether etcd was told to go down a minor version.
+/// Whether a downgrade is enabled in etcd.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Downgrade {
-    /// It was not, or nobody can say.
+    /// Not enabled, or not known.
     #[default]
     None,
-    /// It was, and that is what is wanted.
+    /// Enabled, and desired.
     Requested,
-    /// It was, and that is not wanted any more.
+    /// Enabled, and not desired any more.
     Unwanted,
 }
 
-/// A member as etcd lists it.
+/// An entry of etcd's member list.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ListedMember {
-    /// What etcd calls it.
+    /// etcd's ID of the member.
     pub id: MemberId,
-    /// The name in its peer URL, which is there before it has started.
+    /// The name in the peer URL, which is set before the member starts.
     pub name: MemberName,
-    /// Whether it only listens.
+    /// Whether the member is a learner.
     pub is_learner: bool,
-    /// Whether it answers as it should: a voter with a read that needs a quorum, a learner with one
-    /// that does not, and near enough to the leader.
+    /// Whether the member is healthy: a voter serves linearizable reads; a learner serves
+    /// serializable reads and is close enough to the leader.
     pub healthy: Reading<bool>,
-    /// How the others call it.
+    /// The scheme of the peer URL in the member list.
     #[serde(default)]
     pub peer_scheme: Scheme,
-    /// Whether so much is free in its file that it is worth rewriting.
+    /// Whether enough of the database file is free to defragment it.
     #[serde(default)]
     pub should_defragment: bool,
-    /// Which data it has: the same for all that have the same. It is asked for while members are known to differ.
+    /// The hash of the member's data; read only while the CORRUPT alarm is active.
     #[serde(default)]
     pub data_hash: Option<u64>,
 }
 
 impl Member {
-    /// Whether its pod was made from another spec than there is now, and etcd does not run in it.
+    /// Whether the pod was created from another template and etcd does not run in it.
     #[must_use]
     pub fn is_stale(&self) -> bool {
         self.template == TemplateState::StaleNotRunning
     }
 
-    /// Whether its pod was made from another spec than there is now, and etcd runs in it, or in others that were made so.
+    /// Whether the pod was created from another template with which it, or another member, runs.
     #[must_use]
     pub fn is_outdated(&self) -> bool {
         match self.template {
@@ -308,17 +309,17 @@ impl Member {
         }
     }
 
-    /// Whether its data is gone for good. What is on its way out is not gone yet, and what is not known
-    /// is not gone at all.
+    /// Whether the data is lost for good. An object that is being deleted still exists, and an
+    /// unknown one may exist.
     #[must_use]
-    pub fn has_lost_data(&self, wanted: &DesiredState) -> bool {
+    pub fn has_lost_data(&self, desired: &DesiredState) -> bool {
         match (self.pod, self.volume) {
             (Reading::Known(PodState::DataMissing), _) => true,
             (Reading::Known(PodState::Missing), Reading::Known(VolumeState::Missing)) => {
                 self.started
             }
             (Reading::Known(PodState::Missing | PodState::Terminated), _) => {
-                self.started && !wanted.persistent
+                self.started && !desired.persistent
             }
             (
                 Reading::Known(PodState::Gated | PodState::Active | PodState::Terminating)
@@ -330,66 +331,66 @@ impl Member {
 }
 
 impl ObservedState {
-    /// A member, by its name.
+    /// The member of this name.
     #[must_use]
     pub fn member(&self, name: &MemberName) -> Option<&Member> {
-        self.members.iter().find(|it| it.name == *name)
+        self.members.iter().find(|member| member.name == *name)
     }
 
-    /// Those who shall stay.
+    /// The members that are not marked for removal.
     pub fn remaining(&self) -> impl Iterator<Item = &Member> {
-        self.members.iter().filter(|it| !it.intent.is_leaving())
+        self.members.iter().filter(|member| !member.intent.is_leaving())
     }
 }
 
 impl EtcdState {
-    /// The entry of a member.
+    /// The entry of the member of this name.
     #[must_use]
     pub fn entry(&self, name: &MemberName) -> Option<&ListedMember> {
-        self.members.iter().find(|it| it.name == *name)
+        self.members.iter().find(|entry| entry.name == *name)
     }
 
-    /// Those who vote.
+    /// The voters.
     pub fn voters(&self) -> impl Iterator<Item = &ListedMember> {
-        self.members.iter().filter(|it| !it.is_learner)
+        self.members.iter().filter(|entry| !entry.is_learner)
     }
 
-    /// Those who only listen.
+    /// The learners.
     pub fn learners(&self) -> impl Iterator<Item = &ListedMember> {
-        self.members.iter().filter(|it| it.is_learner)
+        self.members.iter().filter(|entry| entry.is_learner)
     }
 
-    /// Whether this one leads.
+    /// Whether this member is the leader.
     #[must_use]
     pub fn leads(&self, id: MemberId) -> bool {
         self.leader == Some(id)
     }
 
-    /// Whether every voter is known to be well.
+    /// Whether every voter is known to be healthy.
     #[must_use]
     pub fn all_voters_healthy(&self) -> bool {
         self.voters().all(ListedMember::is_healthy)
     }
 
-    /// Whether those who vote can still agree when this one is no longer of them. What is not known to
-    /// be well is not counted on.
+    /// Whether the remaining voters have quorum after this member is removed. Only voters that are
+    /// known to be healthy count.
     #[must_use]
     pub fn survives_losing(&self, id: MemberId) -> bool {
-        let rest = || self.voters().filter(|it| it.id != id);
-        let well = rest().filter(|it| it.is_healthy()).count();
-        well >= quorum(rest().count())
+        let others = || self.voters().filter(|entry| entry.id != id);
+        let healthy = others().filter(|entry| entry.is_healthy()).count();
+        healthy >= quorum(others().count())
     }
 }
 
 impl ListedMember {
-    /// Whether it is known to be well.
+    /// Whether the member is known to be healthy.
     #[must_use]
     pub fn is_healthy(&self) -> bool {
         self.healthy == Reading::Known(true)
     }
 }
 
-/// How many of so many voters must agree. Nobody never agrees.
+/// The quorum of this many voters; never reached with no voters.
 #[must_use]
 pub const fn quorum(voters: usize) -> usize {
     voters.div_euclid(2).saturating_add(1)

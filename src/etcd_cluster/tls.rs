@@ -2,7 +2,8 @@
 //! certificates, CA rotation and changes of the trust bundles.
 //!
 //! ```text
-//!   client CA --+--> server certificate of each member     peer CA ----> peer certificate of each member
+//!   peer CA -------> peer certificate of each member
+//!   client CA --+--> server certificate of each member
 //!               +--> client certificate for applications, in the client Secret
 //!               +--> client certificate of the operator, which is stored nowhere
 //! ```

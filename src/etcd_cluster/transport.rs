@@ -1,28 +1,29 @@
-//! How members are reached: in the clear, protected, or both while that is changed.
-//! Comes in: what is wanted, what applications are told, and what pods take. Goes out: what pods are made to take.
-//! May touch: nothing; pure, and the model world of the tests asks it, too. Clients can be taken in both ways at one port, so
-//! nobody is cut off: first all members take both, then applications are told, then they have time to follow, then the old way
-//! ends. Members reach each other in one way each, and which it is stands in etcd's own list.
+//! The schemes of client and peer connections, and the order in which they are switched. Pure
+//! functions, which the model tests use, too.
+//!
+//! Guarantees: etcd accepts both schemes on one client port, so no client is cut off: first all
+//! members accept both, then the new scheme is advertised, then clients have time to follow, then
+//! the old scheme is closed. A peer URL has one scheme, which is in etcd's member list.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 pub(crate) mod observed;
 
 use serde::{Deserialize, Serialize};
 
-/// How somebody is called.
+/// The scheme of a URL.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
 pub enum Scheme {
-    /// In the clear.
+    /// Plaintext.
     Http,
-    /// With certificates.
+    /// TLS with client certificates.
     #[default]
     Https,
 }
 
 impl Scheme {
-    /// The word in a URL.
+    /// The scheme as it appears in a URL.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -31,7 +32,7 @@ impl Scheme {
         }
     }
 
-    /// What a word or a URL begins with, if it is one of the two.
+    /// The scheme of a URL, or a scheme without a URL.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         match text.split("://").next() {
@@ -51,73 +52,78 @@ impl Scheme {
     }
 }
 
-/// Whom a member takes as clients.
+/// The schemes that a member accepts from clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ClientListeners {
-    /// Those who call in this way.
+    /// This one only.
     Only(Scheme),
-    /// Everybody.
+    /// Both.
     Both,
 }
 
 impl ClientListeners {
-    /// Whether whoever calls so is taken.
+    /// Whether clients with this scheme are accepted.
     #[must_use]
     pub fn accepts(self, scheme: Scheme) -> bool {
         match self {
-            Self::Only(it) => it == scheme,
+            Self::Only(only) => only == scheme,
             Self::Both => true,
         }
     }
 
-    /// All that are taken.
+    /// The schemes that are accepted.
     pub fn schemes(self) -> impl Iterator<Item = Scheme> {
-        [Scheme::Http, Scheme::Https].into_iter().filter(move |it| self.accepts(*it))
+        [Scheme::Http, Scheme::Https].into_iter().filter(move |scheme| self.accepts(*scheme))
     }
 }
 
-/// What applications are told of a cluster for which nothing was written down: what its pods take, or what is wanted.
+/// The scheme to advertise if none is recorded: what all pods accept, preferably the desired one.
 #[must_use]
-pub fn initial_scheme(wanted: Scheme, pods: &[ClientListeners]) -> Scheme {
-    let all_take = |scheme| pods.iter().all(|it| it.accepts(scheme));
-    if !all_take(wanted) && all_take(wanted.other()) { wanted.other() } else { wanted }
+pub fn initial_scheme(desired: Scheme, pods: &[ClientListeners]) -> Scheme {
+    let all_accept = |scheme| pods.iter().all(|pod| pod.accepts(scheme));
+    if !all_accept(desired) && all_accept(desired.other()) { desired.other() } else { desired }
 }
 
-/// Whom pods that are made now take. `is_recent` says that applications were told something else a short while ago.
+/// The schemes that new pods accept. `is_recent`: the advertised scheme changed a short time ago.
 #[must_use]
 pub fn listeners(
-    wanted: Scheme,
-    told: Scheme,
+    desired: Scheme,
+    advertised: Scheme,
     is_recent: bool,
     pods: &[ClientListeners],
 ) -> ClientListeners {
-    let is_used = is_recent && pods.iter().any(|it| it.accepts(told.other()));
-    if told != wanted || is_used { ClientListeners::Both } else { ClientListeners::Only(wanted) }
+    let is_used = is_recent && pods.iter().any(|pod| pod.accepts(advertised.other()));
+    if advertised != desired || is_used {
+        ClientListeners::Both
+    } else {
+        ClientListeners::Only(desired)
+    }
 }
 
-/// What applications are told from now on: what is wanted, as soon as all who run take it and are well.
+/// The scheme to advertise next: the desired one once all pods accept it and all members are
+/// healthy.
 #[must_use]
 pub fn next_scheme(
-    wanted: Scheme,
-    told: Scheme,
-    all_are_well: bool,
+    desired: Scheme,
+    advertised: Scheme,
+    all_healthy: bool,
     pods: &[ClientListeners],
 ) -> Scheme {
-    let can_follow = pods.is_empty() || all_are_well && pods.iter().all(|it| it.accepts(wanted));
-    if can_follow { wanted } else { told }
+    let can_follow = pods.is_empty() || all_healthy && pods.iter().all(|pod| pod.accepts(desired));
+    if can_follow { desired } else { advertised }
 }
 
-/// Whether members must be able to show each other certificates: one of them is called so, or listens so, or shall be. `others` are
-/// how members are called, and how their pods listen.
+/// Whether members need peer certificates: a member has an `https` peer URL, or listens with TLS,
+/// or should. `in_use` are the schemes of the peer URLs and of the peer listeners.
 #[must_use]
-pub fn needs_peer_certs(wanted: Scheme, others: impl IntoIterator<Item = Scheme>) -> bool {
-    wanted == Scheme::Https || others.into_iter().any(|it| it == Scheme::Https)
+pub fn needs_peer_certs(desired: Scheme, in_use: impl IntoIterator<Item = Scheme>) -> bool {
+    desired == Scheme::Https || in_use.into_iter().any(|scheme| scheme == Scheme::Https)
 }
 
-/// How the others call somebody who comes. Those who have no certificates yet could not call otherwise.
+/// The peer scheme of a new member. Members without peer certificates can only dial `http`.
 #[must_use]
-pub const fn new_member_scheme(wanted: Scheme, all_have_certs: bool) -> Scheme {
-    if all_have_certs { wanted } else { Scheme::Http }
+pub const fn new_member_scheme(desired: Scheme, all_have_certs: bool) -> Scheme {
+    if all_have_certs { desired } else { Scheme::Http }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! Which release members are made of now, on the way to the one that is asked for.
-//! Comes in: what is asked for, what runs, and what was being brought in. Goes out: a release. May touch: `api`; pure.
-//! Within a minor version a change begins at once. A step to another minor version is written down before it begins:
-//! members that were made anew meanwhile must not be a step further than the others.
+//! The etcd version that members run next, on the upgrade path to the version of the spec.
+//!
+//! Crash safety: a patch starts at once, a step to another minor version only after it is recorded.
+//! So a pod that is recreated in between is never one step ahead of the others.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use super::observe::etcd::{EtcdProbe, member_of_peer_url};
@@ -12,53 +12,60 @@ use crate::api::etcd_version::path::path;
 use crate::api::etcd_version::{Direction, Release, direction};
 use crate::api::strings::ReportedVersion;
 
-/// The way of a cluster.
+/// The upgrade path of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UpgradePath {
-    /// What the user asks for.
+    /// The version of the spec.
     pub(crate) spec: Release,
-    /// The oldest release that runs.
+    /// The lowest version that runs.
     pub(crate) lowest_running: Option<Release>,
-    /// What was being brought in.
+    /// The recorded target of the current step.
     pub(crate) target: Option<Release>,
-    /// What etcd was told to go down to.
+    /// The version that a downgrade is enabled for in etcd.
     pub(crate) downgrade_to: Option<Release>,
 }
 
 impl UpgradePath {
-    /// The way of a cluster. What members say of themselves counts first, then what they said last, and what is told
-    /// of the cluster only if there is nothing else. Whoever etcd has struck from its list does not count, also if nobody can be
-    /// asked for that list now: its object stays as long as its pod does, and what it ran may be long ago.
+    /// The upgrade path of a cluster. The running version is what members report, else what they
+    /// last reported, else what the cluster's status has. Removed members do not count, even if no
+    /// quorum is reachable: their objects stay as long as their pods, and their version may be old.
     pub(crate) fn new(spec: Release, objects: &ClusterObjects, probe: &EtcdProbe) -> Self {
         let status = objects.cluster.status.as_ref();
-        let read = |it: Option<&ReportedVersion>| it.and_then(|it| Release::parse(it.as_str()));
-        let counts = |it: &&EtcdMember| is_listed(probe, &name_of(*it)) && !is_removed(it);
+        let parse = |version: Option<&ReportedVersion>| {
+            Release::parse(version.map(ReportedVersion::as_str)?)
+        };
+        let counts =
+            |member: &&EtcdMember| is_listed(probe, &name_of(*member)) && !is_removed(member);
         let running = objects.members.iter().filter(counts);
-        let oldest = running.filter_map(|it| release(probe, it)).min();
+        let lowest = running.filter_map(|member| release(probe, member)).min();
         Self {
             spec,
-            lowest_running: oldest
-                .or_else(|| read(status.and_then(|it| it.current_version.known()))),
-            target: read(status.and_then(|it| it.target_version.known())),
+            lowest_running: lowest
+                .or_else(|| parse(status.and_then(|status| status.current_version.known()))),
+            target: parse(status.and_then(|status| status.target_version.known())),
             downgrade_to: probe.downgrade_target(),
         }
     }
 
-    /// What members are made of now.
+    /// The version that pods are created with now.
     pub(crate) fn effective(self) -> Release {
         self.next(false)
     }
 
-    /// What is brought in next. With data that is not in the form of what runs, no step to another minor version begins.
+    /// The version that comes next. A step to another minor version starts only if `prepared`, that
+    /// is, once the data has the storage version of the running release.
     pub(crate) fn next(self, prepared: bool) -> Release {
         let Some(lowest_running) = self.lowest_running else { return self.spec };
         let step = self.first_step(lowest_running);
-        // A step to another minor version has begun when it was written down, and goes on. One down only as long as etcd
-        // lets it: whoever came in against its will would not start.
-        let downgrade_enabled = self.downgrade_to.is_some_and(|it| it.minor() == step.minor());
-        let has_started = self.target.is_some_and(|it| match direction(lowest_running, step) {
-            Direction::Downgrade => it.minor() <= step.minor() && downgrade_enabled,
-            Direction::Same | Direction::Patch | Direction::Upgrade => it.minor() >= step.minor(),
+        // A recorded step to another minor version continues. A downgrade continues only while it
+        // is enabled in etcd: otherwise a member of the lower version would not start.
+        let downgrade_enabled =
+            self.downgrade_to.is_some_and(|release| release.minor() == step.minor());
+        let has_started = self.target.is_some_and(|target| match direction(lowest_running, step) {
+            Direction::Downgrade => target.minor() <= step.minor() && downgrade_enabled,
+            Direction::Same | Direction::Patch | Direction::Upgrade => {
+                target.minor() >= step.minor()
+            }
         });
         if step.minor() == lowest_running.minor() || has_started || prepared {
             step
@@ -67,13 +74,13 @@ impl UpgradePath {
         }
     }
 
-    /// What is brought in after that which is now, if there is more to come.
+    /// The version after the effective one, if the path continues.
     pub(crate) fn following(self) -> Option<Release> {
         let next = self.next(true);
         (next != self.effective()).then_some(next)
     }
 
-    /// How far it is to what is asked for.
+    /// How far the cluster is on the path.
     pub(crate) fn progress(self) -> VersionProgress {
         match self.lowest_running {
             Some(lowest_running)
@@ -93,25 +100,25 @@ impl UpgradePath {
         }
     }
 
-    /// The first step. Where there is no way, all stays as it is.
+    /// The first step of the path. Without a path the version does not change.
     fn first_step(self, lowest_running: Release) -> Release {
         path(lowest_running, self.spec)
             .map_or(lowest_running, |steps| steps.first().copied().unwrap_or(self.spec))
     }
 }
 
-/// Whether etcd has somebody in its list, or may have.
+/// Whether etcd lists a member, or may.
 fn is_listed(probe: &EtcdProbe, name: &MemberName) -> bool {
-    let Reading::Known(council) = &probe.quorum else { return true };
-    let mut urls = council.members.iter().flat_map(|it| &it.peer_urls);
+    let Reading::Known(view) = &probe.quorum else { return true };
+    let mut urls = view.members.iter().flat_map(|listed| &listed.peer_urls);
     urls.any(|url| member_of_peer_url(url).as_ref() == Some(name))
 }
 
-/// What a member runs, or ran when it was last heard.
+/// The version that a member runs, or ran when it was last reachable.
 fn release(probe: &EtcdProbe, member: &EtcdMember) -> Option<Release> {
-    let reported = probe.status(&name_of(member)).map(|it| it.version.as_str());
-    let before = || member.status.as_ref()?.version.known().map(ReportedVersion::as_str);
-    Release::parse(reported.or_else(before)?)
+    let reported = probe.status(&name_of(member)).map(|status| status.version.as_str());
+    let recorded = || member.status.as_ref()?.version.known().map(ReportedVersion::as_str);
+    Release::parse(reported.or_else(recorded)?)
 }
 
 #[cfg(test)]
@@ -141,65 +148,65 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_that_never_ran_is_founded_with_what_is_asked_for() {
+    fn new_cluster_is_bootstrapped_with_the_version_of_the_spec() {
         assert_eq!(effective("3.6.16", "", ""), "3.6.16");
         assert_eq!(next("3.6.16", "", "", false), "3.6.16");
     }
 
     #[test]
-    fn a_patch_begins_at_once_and_can_be_taken_back() {
+    fn patch_starts_at_once_and_can_be_reverted() {
         assert_eq!(effective("3.6.16", "3.6.10", "3.6.10"), "3.6.16");
         assert_eq!(effective("3.6.10", "3.6.16", "3.6.16"), "3.6.10");
         assert_eq!(next("3.6.16", "3.6.10", "3.6.10", false), "3.6.16");
     }
 
     #[test]
-    fn another_minor_begins_when_it_was_written_down() {
+    fn minor_step_starts_after_it_is_recorded() {
         assert_eq!(effective("3.6.16", "3.5.35", "3.5.35"), "3.5.35");
         assert_eq!(next("3.6.16", "3.5.35", "3.5.35", true), "3.6.16");
         assert_eq!(effective("3.6.16", "3.5.35", "3.6.16"), "3.6.16");
     }
 
     #[test]
-    fn it_begins_only_when_the_data_has_the_form_of_what_runs() {
+    fn minor_step_starts_only_when_it_is_prepared() {
         assert_eq!(next("3.7.3", "3.6.16", "3.6.16", false), "3.6.16");
         assert_eq!(next("3.7.3", "3.6.16", "3.6.16", true), "3.7.3");
-        // What has begun goes on: a member of the new release is never asked what form its data has.
+        // A started step continues: an updated member does not report the old storage version any
+        // more.
         assert_eq!(next("3.7.3", "3.6.16", "3.7.3", false), "3.7.3");
     }
 
     #[test]
-    fn a_long_way_goes_step_by_step() {
+    fn long_path_is_taken_step_by_step() {
         let mut lowest_running = "3.5.21".to_owned();
         let mut target = lowest_running.clone();
-        let mut state = Vec::new();
+        let mut versions = Vec::new();
         while lowest_running != "3.7.3" {
             target = next("3.7.3", &lowest_running, &target, true);
             assert_eq!(effective("3.7.3", &lowest_running, &target), target);
-            let further =
-                path_of("3.7.3", &lowest_running, &target).progress() == VersionProgress::MoreSteps;
-            assert_eq!(further, target != "3.7.3");
+            let progress = path_of("3.7.3", &lowest_running, &target).progress();
+            assert_eq!(progress == VersionProgress::MoreSteps, target != "3.7.3");
             lowest_running.clone_from(&target);
-            state.push(target.clone());
+            versions.push(target.clone());
         }
-        assert_eq!(state, ["3.5.35", "3.6.16", "3.7.3"]);
+        assert_eq!(versions, ["3.5.35", "3.6.16", "3.7.3"]);
     }
 
     #[test]
-    fn a_half_done_upgrade_is_taken_back_or_goes_on_to_a_later_release() {
+    fn unfinished_upgrade_can_be_reverted_or_continue_to_a_later_version() {
         assert_eq!(effective("3.5.35", "3.5.35", "3.6.16"), "3.5.35");
         assert_eq!(next("3.5.35", "3.5.35", "3.6.16", true), "3.5.35");
         assert_eq!(effective("3.7.3", "3.5.35", "3.6.16"), "3.6.16");
     }
 
     #[test]
-    fn another_patch_of_a_step_that_has_begun_turns_nobody_back() {
+    fn another_patch_of_a_started_step_is_no_step_back() {
         assert_eq!(effective("3.7.3", "3.6.16", "3.7.2"), "3.7.3");
         assert_eq!(next("3.7.3", "3.6.16", "3.7.2", false), "3.7.3");
     }
 
     #[test]
-    fn a_way_down_begins_when_it_was_written_down() {
+    fn downgrade_starts_after_it_is_recorded_and_enabled() {
         assert_eq!(effective("3.5.35", "3.6.16", "3.6.16"), "3.6.16");
         assert_eq!(path_of("3.5.35", "3.6.16", "3.6.16").progress(), VersionProgress::Downgrading);
         assert_eq!(next("3.5.35", "3.6.16", "3.6.16", false), "3.6.16");
@@ -215,23 +222,19 @@ mod tests {
             (not_enabled.effective().to_string().as_str(), not_enabled.progress()),
             ("3.6.16", VersionProgress::Downgrading)
         );
-        // The first member has gone down.
+        // The first member is downgraded.
         assert_eq!(effective("3.5.35", "3.5.35", "3.5.35"), "3.5.35");
     }
 
     #[test]
-    fn a_way_down_is_taken_back_before_and_after_it_has_begun() {
+    fn downgrade_can_be_reverted_before_and_after_it_started() {
         assert_eq!(effective("3.6.16", "3.6.16", "3.5.35"), "3.6.16");
-        assert_eq!(
-            effective("3.6.16", "3.5.35", "3.5.35"),
-            "3.5.35",
-            "up again it is a step like any other"
-        );
+        assert_eq!(effective("3.6.16", "3.5.35", "3.5.35"), "3.5.35", "an upgrade like any other");
         assert_eq!(next("3.6.16", "3.5.35", "3.5.35", true), "3.6.16");
     }
 
     #[test]
-    fn where_there_is_no_way_it_says_so() {
+    fn missing_path_is_reported() {
         assert_eq!(path_of("3.5.35", "3.7.3", "3.7.3").progress(), VersionProgress::NoPath);
         assert_eq!(path_of("3.5.20", "3.6.16", "3.6.16").progress(), VersionProgress::NoPath);
         assert_eq!(path_of("3.6.16", "3.6.16", "3.6.16").progress(), VersionProgress::AtTarget);
@@ -239,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn where_there_is_no_way_nothing_changes() {
+    fn without_a_path_the_version_does_not_change() {
         assert_eq!(effective("3.5.35", "3.7.3", "3.7.3"), "3.7.3");
         assert_eq!(next("3.5.20", "3.6.16", "3.6.16", true), "3.6.16");
     }

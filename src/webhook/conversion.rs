@@ -51,7 +51,8 @@ pub(crate) fn convert_all(request: &Conversion<'_>, convert: ConvertFn) -> Conve
         }
     };
     if request.desired_api_version.is_empty() && !raw_objects.is_empty() {
-        let message = "desiredAPIVersion: expected a version of a kind of ours; there is none";
+        let message =
+            "desiredAPIVersion: expected a version of a kind of this operator; it is empty";
         return Converted::Failed { message: message.to_owned(), bug: false };
     }
     let mut list = vec![b'['];
@@ -101,8 +102,8 @@ fn error_message(error: &ConvertError) -> String {
         ConvertError::UnknownKind(what) => {
             ConvertError::UnknownKind(truncated_echo(what)).to_string()
         }
-        ConvertError::UnknownVersion { kind, requested: wanted } => {
-            ConvertError::UnknownVersion { kind, requested: truncated_echo(wanted) }.to_string()
+        ConvertError::UnknownVersion { kind, requested } => {
+            ConvertError::UnknownVersion { kind, requested: truncated_echo(requested) }.to_string()
         }
     }
 }
@@ -139,7 +140,8 @@ struct Status<'a> {
     message: &'a str,
 }
 
-/// The `ConversionReview` response. The objects are copied into it as they are, without parsing them.
+/// The `ConversionReview` response. The objects are copied into it as they are, without parsing
+/// them.
 pub(crate) fn encode_response(
     uid: &str,
     converted: &Converted,

@@ -20,15 +20,15 @@ pub(crate) fn decide(request: &Admission<'_>, kind: &Kind) -> Result<AdmissionDe
     }
     let object = read_object(request.old_object, OLD_OBJECT)?;
     let annotations = object.pointer("/metadata/annotations");
-    let value = annotations.and_then(|notes| notes.get(DELETION_PROTECTION_ANNOTATION));
+    let value = annotations.and_then(|annotations| annotations.get(DELETION_PROTECTION_ANNOTATION));
     if value.and_then(serde_json::Value::as_str) != Some("true") {
         return Ok(AdmissionDecision::ALLOWED);
     }
     let named = string_at(&object, "/metadata/name");
     let name = if request.name.is_empty() { named } else { &request.name };
     let reason = format!(
-        "it is protected from deletion; to take the protection away: kubectl annotate --namespace \
-         {} {}.{} {name} {DELETION_PROTECTION_ANNOTATION}-",
+        "deletion protection is enabled; to disable it: kubectl annotate --namespace {} {}.{} {name} \
+         {DELETION_PROTECTION_ANNOTATION}-",
         request.namespace,
         kind.plural(),
         kind.group,

@@ -1,5 +1,5 @@
-//! Decodes `AdmissionReview` and `ConversionReview`. The objects in a review stay raw JSON until they
-//! are needed.
+//! Decodes `AdmissionReview` and `ConversionReview`. The objects in a review stay raw JSON until
+//! they are needed.
 //!
 //! A field of an unexpected type counts as missing: the uid must be found in any review, because
 //! without it the API server drops the response and its message.

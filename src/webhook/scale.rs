@@ -75,8 +75,8 @@ fn in_memory_hibernation(
         return None;
     }
     let detail = format!(
-        "{version} cannot say whether the data is in memory, where 0 would lose it; scale through \
-         {hub}: kubectl scale --namespace {} {}.{hub}.{} {} --replicas=0",
+        "{version} does not show whether the data is in memory, which would be lost at 0; scale \
+         through {hub}: kubectl scale --namespace {} {}.{hub}.{} {} --replicas=0",
         request.namespace,
         kind.plural(),
         kind.group,

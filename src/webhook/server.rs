@@ -166,7 +166,7 @@ fn accept(
         }
     };
     // Responses are small and awaited, so Nagle's algorithm only adds latency. A socket that
-    // rejects the option is broken and fails soon anyway.
+    // rejects the option is broken and fails at the next read.
     socket.set_nodelay(true).ok();
     tasks.spawn(connection::serve_connection(socket, slot, Arc::clone(shared)));
 }

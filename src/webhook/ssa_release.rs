@@ -7,9 +7,10 @@
 //! back. The managed fields are right nevertheless, so the rest of the pruning is done here from
 //! them.
 //!
-//! A request does not say whether it is a server-side apply, and any update may rewrite the managed
-//! fields. So any change of the managed fields that an apply cannot cause means that no field was
-//! released: keeping a field is a nuisance, removing one that no manager released is data loss.
+//! A request does not contain whether it is a server-side apply, and any update may rewrite the
+//! managed fields. So any change of the managed fields that an apply cannot cause means that no
+//! field was released: keeping a field is a nuisance, removing one that no manager released is data
+//! loss.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::collections::BTreeMap;

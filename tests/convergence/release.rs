@@ -1,244 +1,266 @@
-//! What members are made of in this world: which release the user asks for, which one is brought in, what an old one has left in
-//! the log, and what was taken back because nobody starts with it.
+//! Versions and templates in the model: the desired version, the current step, what old versions
+//! left in the raft log, and rollbacks.
 
 use quorate::etcd_cluster::state::{Downgrade, MemberName, Rollback, VersionProgress};
 
-use super::{Process, Recipe, World};
+use super::{Entry, Model, Process, Template};
 
-/// So many times entries are written until members have made another snapshot.
-const ENOUGH: u8 = 2;
-/// The minor version that cannot read what those before the last wrote.
-const FORGETFUL: u8 = 2;
+/// How often entries are written until members have another snapshot.
+const WRITES_PER_SNAPSHOT: u8 = 2;
+/// The minor version that cannot read entries from before the previous one.
+const LOG_SENSITIVE_MINOR: u8 = 2;
 
 /// Minor versions, by number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Releases {
-    /// Those that a user may ask for; there are no others if this is empty.
-    choice: &'static [u8],
-    /// Whether nothing else happens than that users ask for them.
-    calm: bool,
-    asked: u8,
-    /// What was written down as the step that is taken.
-    towards: u8,
-    /// The oldest that has written to the log since the last snapshot that all have.
-    in_log: u8,
-    /// How often more must be written until there is another.
-    lacks: u8,
-    /// The cluster's own minor version: nobody older may come in.
-    cluster: u8,
-    /// Where etcd was told to go down to.
-    lowered: Option<u8>,
+    /// The versions that a user may set; none changes if this is empty.
+    choices: &'static [u8],
+    /// Whether nothing else happens.
+    quiet: bool,
+    desired: u8,
+    /// The recorded target of the current step.
+    target: u8,
+    /// The oldest version that wrote to the log since the last snapshot that all members have.
+    oldest_in_log: u8,
+    /// How often entries must be written until there is another snapshot.
+    missing_writes: u8,
+    /// etcd's cluster version: no older member may start.
+    cluster_version: u8,
+    /// The version that a downgrade is enabled for.
+    downgrade_to: Option<u8>,
 }
 
-/// A change that was taken back: what the user asked for, and what members are made of instead.
+/// A rollback: the desired template, and the one in use instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct TakenBack {
-    refused: Recipe,
-    instead: Recipe,
+pub(crate) struct RecordedRollback {
+    desired: Template,
+    previous: Template,
 }
 
-impl World {
-    /// The same world, in which users ask for these.
-    pub(crate) fn with_releases(mut self, choice: &'static [u8]) -> Self {
-        self.releases.choice = choice;
+impl Model {
+    /// The model with changes of the version.
+    pub(crate) fn with_releases(mut self, choices: &'static [u8]) -> Self {
+        self.releases.choices = choices;
         self
     }
 
-    /// The same world, in which nothing else happens than that.
-    pub(crate) fn calm(mut self) -> Self {
-        self.releases.calm = true;
+    /// The model without other faults.
+    pub(crate) fn quiet(mut self) -> Self {
+        self.releases.quiet = true;
         self
     }
 
-    pub(super) fn is_calm(&self) -> bool {
-        self.releases.calm
+    pub(super) fn is_quiet(&self) -> bool {
+        self.releases.quiet
     }
 
     pub(crate) fn has_releases(&self) -> bool {
-        !self.releases.choice.is_empty()
+        !self.releases.choices.is_empty()
     }
 
-    /// What the user may ask for now: down by one, and nobody turns round between two.
-    pub(super) fn may_ask_for(&self) -> impl Iterator<Item = u8> {
-        let Releases { choice, asked, .. } = self.releases;
-        let runs = self.runs();
-        let choice = if self.record.cluster_id.is_some() { choice } else { &[] };
-        let turns_round = move |it: u8| it.cmp(&runs) == runs.cmp(&asked) && it != runs;
-        let may = move |it: &u8| *it != asked && *it + 1 >= runs && !turns_round(*it);
-        choice.iter().copied().filter(may)
+    /// The versions that the user may set now: at most one below, and no reversal between two
+    /// minors.
+    pub(super) fn possible_versions(&self) -> impl Iterator<Item = u8> {
+        let Releases { choices, desired, .. } = self.releases;
+        let running = self.lowest_running();
+        let choices = if self.bootstrap.cluster_id.is_some() { choices } else { &[] };
+        let reverses =
+            move |minor: u8| minor.cmp(&running) == running.cmp(&desired) && minor != running;
+        let is_allowed =
+            move |minor: &u8| *minor != desired && *minor + 1 >= running && !reverses(*minor);
+        choices.iter().copied().filter(is_allowed)
     }
 
-    pub(super) fn ask_for(&mut self, minor: u8) {
-        self.releases.asked = minor;
+    pub(super) fn set_version(&mut self, minor: u8) {
+        self.releases.desired = minor;
     }
 
-    /// What the user asks for.
-    fn asked(&self) -> Recipe {
-        Recipe { minor: self.releases.asked, ..self.recipe }
+    /// The template of the spec.
+    fn desired_template(&self) -> Template {
+        Template { minor: self.releases.desired, ..self.template }
     }
 
-    /// What members are made of instead of what the user asks for.
-    pub(super) fn instead(&self) -> Option<Recipe> {
-        self.taken_back.filter(|it| it.refused == self.asked()).map(|it| it.instead)
+    /// The template in use instead of the spec.
+    pub(super) fn rolled_back_to(&self) -> Option<Template> {
+        let recorded = self.rollback_record;
+        recorded
+            .filter(|rollback| rollback.desired == self.desired_template())
+            .map(|rollback| rollback.previous)
     }
 
-    /// What members are made of now.
-    pub(super) fn holds(&self) -> Recipe {
-        Recipe { minor: self.next(false), ..self.instead().unwrap_or(self.recipe) }
+    /// The template of new pods.
+    pub(super) fn current_template(&self) -> Template {
+        Template {
+            minor: self.next_version(false),
+            ..self.rolled_back_to().unwrap_or(self.template)
+        }
     }
 
-    /// What worked: what somebody is made of who is well and was made otherwise.
-    pub(super) fn worked(&self) -> Option<Recipe> {
-        let others = self.voters().filter(|it| self.is_up(&it.name));
-        let mut made = others.filter_map(|it| self.made_of.get(&it.name).copied());
-        made.find(|it| *it != self.holds()).filter(|it| *it != self.asked())
+    /// The template of a healthy member that differs from the current one.
+    pub(super) fn working_template(&self) -> Option<Template> {
+        let others = self.voters().filter(|entry| self.is_up(&entry.name));
+        let mut templates = others.filter_map(|entry| self.templates.get(&entry.name).copied());
+        templates
+            .find(|template| *template != self.current_template())
+            .filter(|template| *template != self.desired_template())
     }
 
-    pub(super) fn way_back(&self) -> Rollback {
-        match (self.instead(), self.worked()) {
+    pub(super) fn rollback(&self) -> Rollback {
+        match (self.rolled_back_to(), self.working_template()) {
             (Some(_), _) => Rollback::Active,
             (None, Some(_)) => Rollback::Available,
             (None, None) => Rollback::Unavailable,
         }
     }
 
-    pub(super) fn take_back(&mut self, name: &MemberName) {
+    pub(super) fn roll_back(&mut self, name: &MemberName) {
         if self.is_up(name) {
-            self.broken = Some(format!("a change is taken back for {name}, which is up"));
+            self.violation = Some(format!("the spec is rolled back for {name}, which is up"));
         }
-        let refused = self.asked();
-        self.taken_back = self.worked().map(|instead| TakenBack { refused, instead });
+        let desired = self.desired_template();
+        self.rollback_record =
+            self.working_template().map(|previous| RecordedRollback { desired, previous });
     }
 
-    /// What members are made of now, and what they are when all is settled: as `hop` has it.
-    fn next(&self, settled: bool) -> u8 {
-        let towards = self.releases.towards;
-        let asked = self.goal();
-        let runs = self.runs();
-        let hop = asked.min(runs + 1);
-        let is_let_down = self.lowered() == Some(hop);
-        let has_begun = if hop < runs { towards <= hop && is_let_down } else { towards >= hop };
-        if hop == runs || has_begun || settled { hop } else { runs }
+    /// The version of new pods, as in `UpgradePath::next`.
+    fn next_version(&self, prepared: bool) -> u8 {
+        let target = self.releases.target;
+        let desired = self.target_version();
+        let running = self.lowest_running();
+        let step = desired.min(running + 1);
+        let is_enabled = self.reported_downgrade() == Some(step);
+        let has_started =
+            if step < running { target <= step && is_enabled } else { target >= step };
+        if step == running || has_started || prepared { step } else { running }
     }
 
-    /// What the user asks for, or what is there instead.
-    fn goal(&self) -> u8 {
-        self.instead().map_or(self.releases.asked, |it| it.minor)
+    /// The version of the spec, or of the rollback.
+    fn target_version(&self) -> u8 {
+        self.rolled_back_to().map_or(self.releases.desired, |template| template.minor)
     }
 
-    pub(super) fn course(&self) -> VersionProgress {
-        match self.goal() {
-            goal if self.next(false) == goal => VersionProgress::AtTarget,
-            goal if goal < self.runs() => VersionProgress::Downgrading,
+    pub(super) fn version_progress(&self) -> VersionProgress {
+        match self.target_version() {
+            target if self.next_version(false) == target => VersionProgress::AtTarget,
+            target if target < self.lowest_running() => VersionProgress::Downgrading,
             _ => VersionProgress::MoreSteps,
         }
     }
 
-    /// What etcd was told to go down to. Only those who are new enough can say it.
-    fn lowered(&self) -> Option<u8> {
-        let says = self.list.iter().any(|it| {
-            self.is_up(&it.name) && self.made_of.get(&it.name).is_some_and(|it| it.minor > 0)
-        });
-        self.releases.lowered.filter(|_| says)
+    /// The enabled downgrade. Only members that are new enough report it.
+    fn reported_downgrade(&self) -> Option<u8> {
+        let reports = |entry: &Entry| {
+            let template = self.templates.get(&entry.name);
+            self.is_up(&entry.name) && template.is_some_and(|template| template.minor > 0)
+        };
+        self.releases.downgrade_to.filter(|_| self.listed.iter().any(reports))
     }
 
-    pub(super) fn lowering(&self) -> Downgrade {
-        match self.lowered() {
+    pub(super) fn downgrade(&self) -> Downgrade {
+        match self.reported_downgrade() {
             None => Downgrade::None,
-            Some(to) if to == self.goal() => Downgrade::Requested,
+            Some(to) if to == self.target_version() => Downgrade::Requested,
             Some(_) => Downgrade::Unwanted,
         }
     }
 
-    pub(super) fn allow_downgrade(&mut self) {
-        let is_one = self.list.iter().all(|it| self.made_of[&it.name].minor == self.runs());
-        if !is_one || !self.voters().all(|it| self.is_up(&it.name)) {
-            self.broken = Some("a downgrade begins, and not all run the same".to_owned());
+    pub(super) fn enable_downgrade(&mut self) {
+        let running = self.lowest_running();
+        let all_same = self.listed.iter().all(|entry| self.templates[&entry.name].minor == running);
+        if !all_same || !self.voters().all(|entry| self.is_up(&entry.name)) {
+            self.violation = Some("a downgrade is enabled, and versions differ".to_owned());
         }
-        // etcd refuses what it was told already.
-        if self.releases.lowered.is_none() {
-            self.releases.lowered = self.releases.cluster.checked_sub(1);
-        }
-    }
-
-    pub(super) fn forbid_downgrade(&mut self) {
-        self.releases.lowered = None;
-    }
-
-    pub(super) fn log_lacks(&self) -> u64 {
-        let Releases { in_log, lacks, .. } = self.releases;
-        let forgets = self.next(true) == FORGETFUL && self.next(false) < FORGETFUL;
-        if forgets && in_log + 1 < FORGETFUL { u64::from(lacks) } else { 0 }
-    }
-
-    pub(super) fn fill_log(&mut self) {
-        if !self.voters().all(|it| self.is_up(&it.name)) {
-            self.broken = Some("entries are written while a voter is down".to_owned());
-        }
-        self.releases.lacks = self.releases.lacks.saturating_sub(1);
-        if self.releases.lacks == 0 {
-            self.releases.in_log = self.runs();
+        // etcd rejects a second request.
+        if self.releases.downgrade_to.is_none() {
+            self.releases.downgrade_to = self.releases.cluster_version.checked_sub(1);
         }
     }
 
-    /// The oldest minor version that a listed member has a pod of.
-    fn runs(&self) -> u8 {
-        let made = self.list.iter().filter_map(|it| self.made_of.get(&it.name));
-        made.map(|it| it.minor).min().unwrap_or(self.releases.towards)
+    pub(super) fn cancel_downgrade(&mut self) {
+        self.releases.downgrade_to = None;
     }
 
-    /// At the end of a pass it is written down which release comes next, if all run the one before.
-    pub(super) fn tell(&mut self) {
-        let runs = self.runs();
-        let is_new = |name| self.made_of.get(name).is_some_and(|it| it.minor == runs);
-        let mut all = self.list.iter();
-        let all = all.all(|it| self.is_up(&it.name) && is_new(&it.name)) && !self.list.is_empty();
-        let is_ready = match self.course() {
-            VersionProgress::Downgrading => self.lowering() == Downgrade::Requested,
+    pub(super) fn raft_log_missing(&self) -> u64 {
+        let Releases { oldest_in_log, missing_writes, .. } = self.releases;
+        let is_next = self.next_version(true) == LOG_SENSITIVE_MINOR
+            && self.next_version(false) < LOG_SENSITIVE_MINOR;
+        let is_unreadable = is_next && oldest_in_log + 1 < LOG_SENSITIVE_MINOR;
+        if is_unreadable { u64::from(missing_writes) } else { 0 }
+    }
+
+    pub(super) fn advance_raft_log(&mut self) {
+        if !self.voters().all(|entry| self.is_up(&entry.name)) {
+            self.violation = Some("entries are written while a voter is down".to_owned());
+        }
+        self.releases.missing_writes = self.releases.missing_writes.saturating_sub(1);
+        if self.releases.missing_writes == 0 {
+            self.releases.oldest_in_log = self.lowest_running();
+        }
+    }
+
+    /// The lowest minor version of the pods of listed members.
+    fn lowest_running(&self) -> u8 {
+        let templates = self.listed.iter().filter_map(|entry| self.templates.get(&entry.name));
+        templates.map(|template| template.minor).min().unwrap_or(self.releases.target)
+    }
+
+    /// Records the target of the next step at the end of a reconciliation, if all members are ready
+    /// for it.
+    pub(super) fn record_target(&mut self) {
+        let running = self.lowest_running();
+        let is_same = |entry: &Entry| {
+            self.templates.get(&entry.name).is_some_and(|template| template.minor == running)
+        };
+        let all_same = !self.listed.is_empty()
+            && self.listed.iter().all(|entry| self.is_up(&entry.name) && is_same(entry));
+        let is_ready = match self.version_progress() {
+            VersionProgress::Downgrading => self.downgrade() == Downgrade::Requested,
             VersionProgress::AtTarget | VersionProgress::MoreSteps | VersionProgress::NoPath => {
-                self.log_lacks() == 0
+                self.raft_log_missing() == 0
             }
         };
-        self.releases.towards = self.next(all && is_ready);
+        self.releases.target = self.next_version(all_same && is_ready);
     }
 
-    /// What the releases of those who run do to the log, and whether they get on with it and with each other.
-    pub(super) fn live_with_releases(&mut self) {
-        let running = self.pods.iter().filter(|it| matches!(it.1, Process::Running { .. }));
-        let minors = running.filter_map(|(name, _)| Some(self.made_of.get(name)?.minor));
+    /// Updates log and cluster version, and checks that running versions can read and join them.
+    pub(super) fn check_versions(&mut self) {
+        let running = self.pods.iter().filter(|pod| matches!(pod.1, Process::Running { .. }));
+        let minors = running.filter_map(|(name, _)| Some(self.templates.get(name)?.minor));
         let minors: Vec<u8> = minors.collect();
         let highest = minors.iter().copied().max().unwrap_or(0);
-        if minors.iter().any(|it| highest - it > 1) {
-            self.broken = Some(format!("members of {minors:?} meet"));
+        if minors.iter().any(|minor| highest - minor > 1) {
+            self.violation = Some(format!("members of minors {minors:?} run together"));
         }
-        let runs = self.runs();
-        if runs <= self.releases.in_log {
-            self.releases.in_log = runs;
-            self.releases.lacks = ENOUGH;
+        let running = self.lowest_running();
+        if running <= self.releases.oldest_in_log {
+            self.releases.oldest_in_log = running;
+            self.releases.missing_writes = WRITES_PER_SNAPSHOT;
         }
-        self.live_with_one_version(&minors);
-        if highest == FORGETFUL && self.releases.in_log + 1 < FORGETFUL {
-            self.broken = Some("a member starts on a log that it cannot read".to_owned());
+        self.update_cluster_version(&minors);
+        if highest == LOG_SENSITIVE_MINOR && self.releases.oldest_in_log + 1 < LOG_SENSITIVE_MINOR {
+            self.violation = Some("a member starts with a log that it cannot read".to_owned());
         }
     }
 
-    /// The cluster's own version follows its members up, and down where it was told to.
-    fn live_with_one_version(&mut self, minors: &[u8]) {
-        let runs = self.runs();
-        let all = !self.list.is_empty() && self.list.iter().all(|it| self.is_up(&it.name));
-        let Releases { cluster, lowered, .. } = &mut self.releases;
-        match *lowered {
-            Some(to) if all && minors.iter().all(|it| *it == to) => *lowered = None,
-            Some(to) => *cluster = to,
-            None if all => *cluster = runs.max(*cluster),
+    /// The cluster version follows the members up, and down if a downgrade is enabled.
+    fn update_cluster_version(&mut self, minors: &[u8]) {
+        let running = self.lowest_running();
+        let all =
+            !self.listed.is_empty() && self.listed.iter().all(|entry| self.is_up(&entry.name));
+        let Releases { cluster_version, downgrade_to, .. } = &mut self.releases;
+        match *downgrade_to {
+            Some(to) if all && minors.iter().all(|minor| *minor == to) => *downgrade_to = None,
+            Some(to) => *cluster_version = to,
+            None if all => *cluster_version = running.max(*cluster_version),
             None => {}
         }
-        if minors.iter().any(|it| it < cluster) {
-            self.broken = Some(format!("{minors:?} run in a cluster of {cluster}"));
+        if minors.iter().any(|minor| minor < cluster_version) {
+            self.violation =
+                Some(format!("minors {minors:?} run with cluster version {cluster_version}"));
         }
     }
 
-    pub(super) fn has_what_is_asked_for(&self) -> bool {
-        self.runs() == self.releases.asked
+    pub(super) fn has_desired_version(&self) -> bool {
+        self.lowest_running() == self.releases.desired
     }
 }

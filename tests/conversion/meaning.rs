@@ -1,22 +1,22 @@
-//! Meaning: nothing is invented, the hub has words for everything, and a default means the same in
+//! Semantics: nothing is invented, the hub can express everything, and defaults are the same in
 //! every version.
 
 use proptest::prelude::*;
 use quorate::api::convert::PRESERVED_FIELDS_ANNOTATION;
 use serde_json::{Value, json};
 
-use super::generate::{Care, paths, remove, runner};
+use super::arbitrary_objects::{Fill, paths, remove, runner};
 use super::{kind, leaves, objects, parts, same, to};
 
-/// An object that says less has an image that says less: nothing comes from nowhere.
+/// An object with fewer fields converts to an object with fewer fields.
 fn nothing_is_invented(name: &str) {
     let kind = kind(name);
-    for (care, percent) in [(Care::Full, 2), (Care::Valid, 23)] {
-        for [from, there] in
+    for (fill, percent) in [(Fill::Full, 2), (Fill::Valid, 23)] {
+        for [from, other] in
             [["v1alpha1", "v1"], ["v1beta1", "v1"], ["v1", "v1beta1"], ["v1", "v1alpha1"]]
         {
-            let tried = runner(percent).run(
-                &(objects(kind, from, care), any::<u64>()),
+            let result = runner(percent).run(
+                &(objects(kind, from, fill), any::<u64>()),
                 |(object, choice)| {
                     let mut less = object.clone();
                     let mut keys = Vec::new();
@@ -26,39 +26,39 @@ fn nothing_is_invented(name: &str) {
                             remove(&mut less, key);
                         }
                     }
-                    let said = |object: &Value| {
+                    let fields = |object: &Value| {
                         let mut found = Vec::new();
                         paths(&parts(object), "", &mut found);
                         found
                     };
                     let (whole, part) =
-                        (said(&to(kind, there, &object)), said(&to(kind, there, &less)));
+                        (fields(&to(kind, other, &object)), fields(&to(kind, other, &less)));
                     let invented: Vec<_> =
                         part.iter().filter(|path| !whole.contains(path)).collect();
-                    prop_assert!(invented.is_empty(), "{:?} from nowhere", invented);
+                    prop_assert!(invented.is_empty(), "{:?} was invented", invented);
                     Ok(())
                 },
             );
-            if let Err(why) = tried {
-                panic!("{} {from} -> {there}: {why}", kind.name);
+            if let Err(error) = result {
+                panic!("{} {from} -> {other}: {error}", kind.name);
             }
         }
     }
 }
 
 #[test]
-fn nothing_comes_from_nothing() {
+fn empty_object_converts_to_an_empty_object() {
     for kind in [kind("EtcdCluster"), kind("ExampleApp")] {
         for from in kind.versions() {
-            for there in kind.versions() {
+            for other in kind.versions() {
                 let empty = json!({
                     "apiVersion": kind.api_version(from), "kind": kind.name, "metadata": {},
                     "spec": {}, "status": {},
                 });
-                let turned = to(kind, there.name, &empty);
-                assert_eq!(turned["spec"], json!({}), "{} {}", kind.name, there.name);
-                assert_eq!(turned["status"], json!({}), "{} {}", kind.name, there.name);
-                assert_eq!(turned["metadata"], json!({}), "{} {}", kind.name, there.name);
+                let converted = to(kind, other.name, &empty);
+                assert_eq!(converted["spec"], json!({}), "{} {}", kind.name, other.name);
+                assert_eq!(converted["status"], json!({}), "{} {}", kind.name, other.name);
+                assert_eq!(converted["metadata"], json!({}), "{} {}", kind.name, other.name);
             }
         }
     }
@@ -74,63 +74,67 @@ fn nothing_is_invented_for_an_app() {
     nothing_is_invented("ExampleApp");
 }
 
-/// The hub has words for all that an older version can ask for: what a valid spec says is said in
-/// v1, and not put aside. Only the order of a set has no words.
-fn the_hub_says_it_all(name: &str, unsaid: &[&str]) {
+/// The hub can express every valid spec of an older version without preserved fields, except for
+/// the order of a set.
+fn hub_expresses_everything(name: &str, exceptions: &[&str]) {
     let kind = kind(name);
     for spoke in ["v1beta1", "v1alpha1"] {
-        let tried = runner(10).run(&objects(kind, spoke, Care::Full), |object| {
-            // The other types of stores refuse a host, or want it in another form: see its rules.
-            for block in ["destination", "backup"].map(|block| &object["spec"][block]) {
-                prop_assume!(block["storageType"].is_null() || block["storageType"] == "s3");
-                prop_assume!(block.get("host").is_none() || block["storageType"] == "s3");
-                prop_assume!(block.as_object().is_none_or(|block| !block.is_empty()));
+        let result = runner(10).run(&objects(kind, spoke, Fill::Full), |object| {
+            // The rules of other store types reject a host, or require another form.
+            for store in ["destination", "backup"].map(|field| &object["spec"][field]) {
+                prop_assume!(store["storageType"].is_null() || store["storageType"] == "s3");
+                prop_assume!(store.get("host").is_none() || store["storageType"] == "s3");
+                prop_assume!(store.as_object().is_none_or(|store| !store.is_empty()));
             }
             let hub = to(kind, "v1", &object);
-            let kept = hub["metadata"]["annotations"][PRESERVED_FIELDS_ANNOTATION]
+            let preserved = hub["metadata"]["annotations"][PRESERVED_FIELDS_ANNOTATION]
                 .as_str()
                 .unwrap_or("{}");
-            let kept: Value = serde_json::from_str(kept).unwrap();
-            for pointer in kept[spoke].as_object().into_iter().flat_map(|section| section.keys()) {
-                let excused = pointer.starts_with("/status") || unsaid.contains(&pointer.as_str());
-                prop_assert!(excused, "{} of {} is not said in v1", pointer, spoke);
+            let preserved: Value = serde_json::from_str(preserved).unwrap();
+            for pointer in
+                preserved[spoke].as_object().into_iter().flat_map(|section| section.keys())
+            {
+                let expected =
+                    pointer.starts_with("/status") || exceptions.contains(&pointer.as_str());
+                prop_assert!(expected, "{} of {} is not in v1", pointer, spoke);
             }
             Ok(())
         });
-        if let Err(why) = tried {
-            panic!("{name} {spoke}: {why}");
+        if let Err(error) = result {
+            panic!("{name} {spoke}: {error}");
         }
     }
 }
 
 #[test]
-fn v1_says_all_that_an_older_cluster_can_ask_for() {
-    the_hub_says_it_all("EtcdCluster", &[]);
+fn v1_expresses_every_older_cluster_spec() {
+    hub_expresses_everything("EtcdCluster", &[]);
 }
 
 #[test]
-fn v1_says_all_that_an_older_app_can_ask_for() {
-    the_hub_says_it_all("ExampleApp", &["/spec/features"]);
+fn v1_expresses_every_older_app_spec() {
+    hub_expresses_everything("ExampleApp", &["/spec/features"]);
 }
 
-/// What the apiserver takes, the Rust types read without a misfit, and write as it was.
+/// The Rust types read every object that the API server accepts without an invalid field, and write
+/// it unchanged.
 #[test]
-fn what_fits_the_schema_fits_the_types() {
+fn types_match_the_schema() {
     fn all<K: std::fmt::Debug + serde::Serialize + serde::de::DeserializeOwned>(
         name: &str,
         version: &str,
     ) {
-        let objects = objects(kind(name), version, Care::Valid);
-        let tried = runner(11).run(&objects, |mut object| {
-            // The metadata is a type of Kubernetes', which reads and writes it as it likes.
+        let objects = objects(kind(name), version, Fill::Valid);
+        let result = runner(11).run(&objects, |mut object| {
+            // Metadata has a type of Kubernetes, which does not round-trip.
             object["metadata"] = json!({ "name": "a" });
             let read: K = serde_json::from_value(object.clone()).unwrap();
             let debugged = format!("{read:?}");
-            prop_assert!(!debugged.contains("Misfit"), "{}", debugged);
+            prop_assert!(!debugged.contains("Invalid("), "{}", debugged);
             same(&object, &serde_json::to_value(&read).unwrap())
         });
-        if let Err(why) = tried {
-            panic!("{name} {version}: {why}");
+        if let Err(error) = result {
+            panic!("{name} {version}: {error}");
         }
     }
     use quorate::api::{etcd_backup, etcd_cluster, etcd_member, etcd_restore, example_app};
@@ -145,43 +149,44 @@ fn what_fits_the_schema_fits_the_types() {
     all::<etcd_restore::EtcdRestore>("EtcdRestore", "v1");
 }
 
-/// Defaults are the same before and after a journey, are said once, and change nothing that was.
-fn defaults_go_with_conversion(name: &str) {
+/// Defaults are the same before and after conversion, are idempotent, and change no set field.
+fn defaults_survive_conversion(name: &str) {
     let kind = kind(name);
-    for care in [Care::Valid, Care::Disturbed] {
+    for fill in [Fill::Valid, Fill::Disturbed] {
         for spoke in ["v1beta1", "v1alpha1"] {
-            let tried = runner(25).run(&objects(kind, spoke, care), |object| {
+            let result = runner(25).run(&objects(kind, spoke, fill), |object| {
                 let hub = to(kind, "v1", &object);
-                let filled = kind.with_defaults(&hub, None);
-                same(&filled, &kind.with_defaults(&filled, None))?;
-                same(&parts(&filled), &parts(&to(kind, "v1", &to(kind, spoke, &filled))))?;
+                let defaulted = kind.with_defaults(&hub, None);
+                same(&defaulted, &kind.with_defaults(&defaulted, None))?;
+                let round_trip = to(kind, "v1", &to(kind, spoke, &defaulted));
+                same(&parts(&defaulted), &parts(&round_trip))?;
                 let late = kind.with_defaults(&to(kind, "v1", &to(kind, spoke, &hub)), None);
-                same(&filled, &late)?;
-                let mut said = Vec::new();
-                leaves(&parts(&hub), "", &mut said);
-                for path in said {
+                same(&defaulted, &late)?;
+                let mut set = Vec::new();
+                leaves(&parts(&hub), "", &mut set);
+                for path in set {
                     prop_assert_eq!(
                         hub.pointer(&path),
-                        filled.pointer(&path),
+                        defaulted.pointer(&path),
                         "{} was changed",
                         path
                     );
                 }
                 Ok(())
             });
-            if let Err(why) = tried {
-                panic!("{} {spoke}, {care:?}: {why}", kind.name);
+            if let Err(error) = result {
+                panic!("{} {spoke}, {fill:?}: {error}", kind.name);
             }
         }
     }
 }
 
 #[test]
-fn defaults_go_with_conversion_for_a_cluster() {
-    defaults_go_with_conversion("EtcdCluster");
+fn defaults_of_a_cluster_survive_conversion() {
+    defaults_survive_conversion("EtcdCluster");
 }
 
 #[test]
-fn defaults_go_with_conversion_for_an_app() {
-    defaults_go_with_conversion("ExampleApp");
+fn defaults_of_an_app_survive_conversion() {
+    defaults_survive_conversion("ExampleApp");
 }

@@ -1,7 +1,6 @@
-//! An API server that knows one Lease, for tests that need its answers and not its weight.
-//! Comes in: HTTP/1.1 requests for that Lease. Goes out: what Kubernetes would answer: uids and
-//! versions are checked, a uid is given, what is missing is 404. It can be told to stop answering,
-//! to forbid, and to do a write and say that it does not know.
+//! A minimal API server with one Lease. It responds as Kubernetes does: it checks uids and resource
+//! versions, assigns uids, and returns 404 for what does not exist. It can be set to stop
+//! responding, to forbid requests, and to execute a write and respond with 504.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -18,24 +17,24 @@ const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/here/leases/quorate
 struct State {
     lease: Option<Value>,
     writes: u64,
-    mood: Mood,
-    /// Each write that was asked for and when, whatever became of it.
-    tried: Vec<(String, Instant)>,
+    behavior: Behavior,
+    /// Method and time of each attempted write.
+    attempts: Vec<(String, Instant)>,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Mood {
+enum Behavior {
     #[default]
-    Well,
-    /// Requests are taken and never answered.
-    Silent,
-    ForbidsAll,
-    ForbidsWrites,
-    /// The next write is done and answered with 504; then all is well again.
-    WritesThen504,
+    Normal,
+    /// Requests are accepted and get no response.
+    NoResponse,
+    ForbidAll,
+    ForbidWrites,
+    /// The next write is executed and gets 504; then the behavior is normal again.
+    WriteThen504,
 }
 
-/// The server; it ends with the test program.
+/// The server; it stops with the test process.
 pub(crate) struct ApiServer {
     pub(crate) port: u16,
     state: Arc<Mutex<State>>,
@@ -60,7 +59,7 @@ impl ApiServer {
         self.state.lock().unwrap()
     }
 
-    /// Who holds the Lease; an empty name if nobody does.
+    /// Holder of the Lease; empty if there is none.
     pub(crate) fn holder(&self) -> Option<String> {
         let state = self.state();
         let holder = &state.lease.as_ref()?["spec"]["holderIdentity"];
@@ -71,8 +70,8 @@ impl ApiServer {
         self.state().lease = None;
     }
 
-    /// Someone empties the holder's field by hand.
-    pub(crate) fn empty_the_holder(&self) {
+    /// Clears the holder, as a user could.
+    pub(crate) fn clear_holder(&self) {
         let mut state = self.state();
         let mut lease = state.lease.clone().unwrap();
         lease["spec"]["holderIdentity"] = json!("");
@@ -80,33 +79,33 @@ impl ApiServer {
         write_lease(&mut state, &lease, uid);
     }
 
-    /// When each write of a kind, POST or PUT, was tried.
-    pub(crate) fn tried(&self, method: &str) -> Vec<Instant> {
+    /// Times of the attempted writes with this method, POST or PUT.
+    pub(crate) fn attempts(&self, method: &str) -> Vec<Instant> {
         let state = self.state();
-        let tried = state.tried.iter().filter(|(of, _)| of == method);
-        tried.map(|(_, at)| *at).collect()
+        let attempts = state.attempts.iter().filter(|(attempted, _)| attempted == method);
+        attempts.map(|(_, at)| *at).collect()
     }
 
-    pub(crate) fn be_well(&self) {
-        self.state().mood = Mood::Well;
+    pub(crate) fn recover(&self) {
+        self.state().behavior = Behavior::Normal;
     }
 
-    /// From now on requests are taken and never answered.
-    pub(crate) fn fall_silent(&self) {
-        self.state().mood = Mood::Silent;
+    /// From now on requests get no response.
+    pub(crate) fn stop_responding(&self) {
+        self.state().behavior = Behavior::NoResponse;
     }
 
     pub(crate) fn forbid_all(&self) {
-        self.state().mood = Mood::ForbidsAll;
+        self.state().behavior = Behavior::ForbidAll;
     }
 
     pub(crate) fn forbid_writes(&self) {
-        self.state().mood = Mood::ForbidsWrites;
+        self.state().behavior = Behavior::ForbidWrites;
     }
 
-    /// The next write is done, and answered with 504.
+    /// The next write is executed and gets 504.
     pub(crate) fn write_then_504(&self) {
-        self.state().mood = Mood::WritesThen504;
+        self.state().behavior = Behavior::WriteThen504;
     }
 }
 
@@ -116,32 +115,32 @@ fn serve(mut stream: TcpStream, state: &Mutex<State>) {
     };
     let writes = method != "GET";
     if writes {
-        state.lock().unwrap().tried.push((method.clone(), Instant::now()));
+        state.lock().unwrap().attempts.push((method.clone(), Instant::now()));
     }
-    let mood = state.lock().unwrap().mood;
-    let (code, answer) = match mood {
-        Mood::Silent => {
-            // The connection stays open as long as the asker waits.
+    let behavior = state.lock().unwrap().behavior;
+    let (code, response) = match behavior {
+        Behavior::NoResponse => {
+            // The connection stays open as long as the client waits.
             stream.set_read_timeout(Some(Duration::from_mins(2))).unwrap();
             stream.read_exact(&mut [0]).ok();
             return;
         }
-        Mood::ForbidsAll => failure(403, "Forbidden"),
-        Mood::ForbidsWrites if writes => failure(403, "Forbidden"),
-        Mood::WritesThen504 if writes => {
+        Behavior::ForbidAll => failure(403, "Forbidden"),
+        Behavior::ForbidWrites if writes => failure(403, "Forbidden"),
+        Behavior::WriteThen504 if writes => {
             let mut state = state.lock().unwrap();
-            state.mood = Mood::Well;
-            answer(&mut state, &method, &path, &body);
+            state.behavior = Behavior::Normal;
+            respond(&mut state, &method, &path, &body);
             failure(504, "Timeout")
         }
-        Mood::Well | Mood::ForbidsWrites | Mood::WritesThen504 => {
-            answer(&mut state.lock().unwrap(), &method, &path, &body)
+        Behavior::Normal | Behavior::ForbidWrites | Behavior::WriteThen504 => {
+            respond(&mut state.lock().unwrap(), &method, &path, &body)
         }
     };
-    let text = answer.to_string();
+    let text = response.to_string();
     let head = "Content-Type: application/json\r\nConnection: close";
     let length = text.len();
-    write!(stream, "HTTP/1.1 {code} it\r\n{head}\r\nContent-Length: {length}\r\n\r\n{text}").ok();
+    write!(stream, "HTTP/1.1 {code} test\r\n{head}\r\nContent-Length: {length}\r\n\r\n{text}").ok();
 }
 
 /// The method, the path without its query, and the body.
@@ -153,8 +152,8 @@ fn request(stream: &TcpStream) -> Option<(String, String, Value)> {
         reader.read_line(&mut line).ok()?;
         let line = line.trim_end();
         if first.is_none() {
-            let mut words = line.split(' ');
-            let (method, path) = (words.next()?, words.next()?);
+            let mut parts = line.split(' ');
+            let (method, path) = (parts.next()?, parts.next()?);
             first = Some((method.to_owned(), path.split('?').next()?.to_owned()));
         }
         if let Some((name, value)) = line.split_once(':')
@@ -172,16 +171,16 @@ fn request(stream: &TcpStream) -> Option<(String, String, Value)> {
     Some((method, path, serde_json::from_slice(&body).unwrap_or(Value::Null)))
 }
 
-fn answer(state: &mut State, method: &str, path: &str, body: &Value) -> (u16, Value) {
-    let fresh = json!(format!("uid-{}", state.writes));
+fn respond(state: &mut State, method: &str, path: &str, body: &Value) -> (u16, Value) {
+    let new_uid = json!(format!("uid-{}", state.writes));
     match (method, path, state.lease.clone()) {
         ("GET", LEASE, Some(lease)) => (200, lease),
-        ("POST", LEASES, None) => (201, write_lease(state, body, fresh)),
-        // As in Kubernetes: what does not exist is made, unless the request says which one it means.
+        ("POST", LEASES, None) => (201, write_lease(state, body, new_uid)),
+        // As in Kubernetes: PUT creates a missing object, unless the request has a uid.
         ("PUT", LEASE, None) if body["metadata"]["uid"].is_null() => {
-            (201, write_lease(state, body, fresh))
+            (201, write_lease(state, body, new_uid))
         }
-        ("PUT", LEASE, Some(lease)) if names(body, &lease) => {
+        ("PUT", LEASE, Some(lease)) if preconditions_hold(body, &lease) => {
             (200, write_lease(state, body, lease["metadata"]["uid"].clone()))
         }
         ("POST", LEASES, Some(_)) => failure(409, "AlreadyExists"),
@@ -195,13 +194,13 @@ fn answer(state: &mut State, method: &str, path: &str, body: &Value) -> (u16, Va
     }
 }
 
-/// Whether a replacement names exactly the Lease that is there.
-fn names(body: &Value, lease: &Value) -> bool {
-    let fits = |field| {
+/// Whether uid and resource version of a replacement match the Lease.
+fn preconditions_hold(body: &Value, lease: &Value) -> bool {
+    let matches = |field| {
         let (new, old) = (&body["metadata"][field], &lease["metadata"][field]);
         new.is_null() || new == old
     };
-    fits("uid") && fits("resourceVersion")
+    matches("uid") && matches("resourceVersion")
 }
 
 fn write_lease(state: &mut State, body: &Value, uid: Value) -> Value {

@@ -1,26 +1,26 @@
-//! The cases of `tests/rules`, read once for the test in memory and for the story on a real
-//! apiserver.
+//! The cases of `tests/rules`, for the test in memory and the e2e test on a real API server.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// One rule at one place, with what it accepts and what it refuses.
+/// A rule at one path, with an accepted and a rejected spec.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Case {
     pub(crate) kind: String,
     pub(crate) version: String,
-    /// The place in the schema; empty for the whole object.
-    pub(crate) at: String,
-    pub(crate) says: String,
-    /// The spec before the change.
-    pub(crate) was: Option<Value>,
-    /// The status that it has then.
+    /// Path in the schema; empty for the whole object.
+    pub(crate) path: String,
+    /// Message of the rule.
+    pub(crate) message: String,
+    /// Spec before an update.
+    pub(crate) old: Option<Value>,
+    /// Status before an update.
     pub(crate) status: Option<Value>,
     #[serde(default)]
     pub(crate) accepted: Value,
     #[serde(default)]
-    pub(crate) refused: Value,
+    pub(crate) rejected: Value,
     /// Names instead of specs, for a rule about the name.
     pub(crate) names: Option<Names>,
 }
@@ -28,23 +28,23 @@ pub(crate) struct Case {
 #[derive(Debug, Deserialize)]
 pub(crate) struct Names {
     pub(crate) accepted: String,
-    pub(crate) refused: String,
+    pub(crate) rejected: String,
 }
 
 impl Case {
-    /// The object with the accepted, or the refused, spec.
+    /// The object with the accepted or the rejected spec.
     pub(crate) fn object(&self, name: &str, accepted: bool) -> Value {
         match (&self.names, accepted) {
             (Some(names), true) => self.whole(&names.accepted, &Value::Null),
-            (Some(names), false) => self.whole(&names.refused, &Value::Null),
+            (Some(names), false) => self.whole(&names.rejected, &Value::Null),
             (None, true) => self.whole(name, &self.accepted),
-            (None, false) => self.whole(name, &self.refused),
+            (None, false) => self.whole(name, &self.rejected),
         }
     }
 
-    /// The object before the change, if the rule is about one.
-    pub(crate) fn before(&self, name: &str) -> Option<Value> {
-        self.was.as_ref().map(|was| self.whole(name, was))
+    /// The object before an update, if the rule is about updates.
+    pub(crate) fn old_object(&self, name: &str) -> Option<Value> {
+        self.old.as_ref().map(|old| self.whole(name, old))
     }
 
     fn whole(&self, name: &str, spec: &Value) -> Value {
@@ -61,7 +61,7 @@ impl Case {
     }
 }
 
-/// What every spec of a kind must say.
+/// Required fields of a spec.
 fn required(kind: &str, version: &str) -> Map<String, Value> {
     let spec = match (kind, version) {
         ("EtcdCluster", _) => json!({ "version": "3.6.16" }),
@@ -80,11 +80,11 @@ fn required(kind: &str, version: &str) -> Map<String, Value> {
     spec.as_object().cloned().unwrap_or_default()
 }
 
-/// Every case.
+/// All cases.
 pub(crate) fn cases() -> Vec<Case> {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rules");
+    let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rules");
     let mut files: Vec<_> =
-        std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
+        std::fs::read_dir(directory).unwrap().map(|file| file.unwrap().path()).collect();
     files.sort();
     let read = |path: &std::path::PathBuf| -> Vec<Case> {
         let text = std::fs::read_to_string(path).unwrap();

@@ -1,4 +1,4 @@
-//! The schemas of the definitions, as JSON. Made once, because making them is slow.
+//! Schemas of the CRDs as JSON, generated once because that is slow.
 
 use std::sync::LazyLock;
 
@@ -8,9 +8,9 @@ use serde_json::Value;
 
 /// The schema of one version of a kind.
 pub(crate) fn schema(kind: &str, version: &str) -> Value {
-    static DEFINITIONS: LazyLock<Vec<CustomResourceDefinition>> = LazyLock::new(crd::all);
-    let definition = DEFINITIONS.iter().find(|it| it.spec.names.kind == kind).unwrap();
-    let version = definition.spec.versions.iter().find(|it| it.name == version).unwrap();
+    static CRDS: LazyLock<Vec<CustomResourceDefinition>> = LazyLock::new(crd::all);
+    let crd = CRDS.iter().find(|crd| crd.spec.names.kind == kind).unwrap();
+    let version = crd.spec.versions.iter().find(|served| served.name == version).unwrap();
     let schema = version.schema.as_ref().unwrap().open_api_v3_schema.as_ref();
     serde_json::to_value(schema.unwrap()).unwrap()
 }

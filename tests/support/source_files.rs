@@ -1,6 +1,6 @@
-//! Reads the sources as text, as far as the architecture test needs: files, their code without tests
-//! and comments, and the modules that a line or an import names. Relies on rustfmt: an item ends
-//! where its indent ends.
+//! Reads the sources as text, as far as the architecture test needs: files, their code without
+//! tests and comments, and the modules that a line or an import names. Relies on rustfmt: an item
+//! ends where its indent ends.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -67,9 +67,9 @@ impl Source {
         found
     }
 
-    /// The modules of this crate that a piece of code names: after `crate::`, or after as many `super::`
-    /// as lead out of the module. A group right after them would hide what it names, so it counts
-    /// as a module called `{`; `uses` has taken the groups of imports apart.
+    /// The modules of this crate that a piece of code names: after `crate::`, or after as many
+    /// `super::` as lead out of the module. A group right after them would hide what it names, so
+    /// it counts as a module called `{`; `uses` has taken the groups of imports apart.
     pub(crate) fn modules_in(&self, code: &str) -> Vec<String> {
         let depth = self.module().split('/').count();
         let mut modules = Vec::new();
@@ -166,7 +166,7 @@ pub(crate) fn sources(folder: &str) -> Vec<Source> {
             }
         }
     }
-    assert!(!found.is_empty(), "{folder} holds no sources; is its name spelled right?");
+    assert!(!found.is_empty(), "{folder} contains no sources");
     found.sort_by(|one, other| one.path.cmp(&other.path));
     found
 }

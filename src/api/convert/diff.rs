@@ -1,45 +1,44 @@
-//! The diff between two JSON objects, and how it is made good.
-//! Comes in: two values. Goes out: which keys to set and which to unset, as JSON pointers.
-//! May touch: `serde_json`. Lists are compared whole: their items have no names to follow.
+//! Difference between two JSON objects as JSON pointers, and its application.
+//! Lists are compared as a whole: their items have no identity.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// What must change, by pointer: a value to set, or nothing to unset the key.
+/// Changes by JSON pointer: a value to set, or `None` to remove the key.
 pub(super) type Diff = BTreeMap<String, Option<Value>>;
 
-/// What turns `have` into `want`, with pointers that begin with `root`.
-pub(super) fn diff(want: &Value, have: &Value, root: &str) -> Diff {
+/// The changes from `actual` to `desired`, with pointers that begin with `root`.
+pub(super) fn diff(desired: &Value, actual: &Value, root: &str) -> Diff {
     let mut changes = Diff::new();
-    collect(want, have, root.to_owned(), &mut changes);
+    collect(desired, actual, root.to_owned(), &mut changes);
     changes
 }
 
-fn collect(want: &Value, have: &Value, at: String, changes: &mut Diff) {
-    let (Value::Object(wanted), Value::Object(there)) = (want, have) else {
-        if want != have {
-            changes.insert(at, Some(want.clone()));
+fn collect(desired: &Value, actual: &Value, at: String, changes: &mut Diff) {
+    let (Value::Object(desired_keys), Value::Object(actual_keys)) = (desired, actual) else {
+        if desired != actual {
+            changes.insert(at, Some(desired.clone()));
         }
         return;
     };
-    for (key, want) in wanted {
+    for (key, desired) in desired_keys {
         let below = format!("{at}/{}", escape(key));
-        match there.get(key) {
-            Some(have) => collect(want, have, below, changes),
+        match actual_keys.get(key) {
+            Some(actual) => collect(desired, actual, below, changes),
             None => {
-                changes.insert(below, Some(want.clone()));
+                changes.insert(below, Some(desired.clone()));
             }
         }
     }
-    for key in there.keys().filter(|key| !wanted.contains_key(*key)) {
+    for key in actual_keys.keys().filter(|key| !desired_keys.contains_key(*key)) {
         changes.insert(format!("{at}/{}", escape(key)), None);
     }
 }
 
-/// Makes one change, if the block that it is in is there. A block that is gone was removed by
-/// somebody since, and a part of it would be a setting that nobody made.
+/// Applies one change, if its parent object exists. If a user has removed the parent, a part of it
+/// would be a setting that no user wrote.
 pub(super) fn apply(target: &mut Value, pointer: &str, value: Option<&Value>) {
     let mut steps: Vec<String> = pointer.split('/').skip(1).map(unescape).collect();
     let Some(last) = steps.pop() else { return };
@@ -55,7 +54,7 @@ pub(super) fn apply(target: &mut Value, pointer: &str, value: Option<&Value>) {
     };
 }
 
-/// Every value that is not an object with keys, by pointer.
+/// All values except non-empty objects, by pointer.
 pub(super) fn leaves(value: &Value) -> BTreeMap<String, &Value> {
     fn collect<'a>(value: &'a Value, at: String, found: &mut BTreeMap<String, &'a Value>) {
         match value.as_object().filter(|object| !object.is_empty()) {
@@ -88,19 +87,19 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_difference_that_is_applied_is_gone() {
-        let want = json!({"spec": {"a": 1, "b": {"c": null}, "d/e~": [1, 2], "h": {}}});
-        let have = json!({"spec": {"a": 2, "b": {"x": 0}, "g": true, "h": {"i": 1}}});
-        let mut made = have.clone();
-        for (pointer, value) in diff(&want, &have, "") {
-            apply(&mut made, &pointer, value.as_ref());
+    fn applied_diff_is_empty() {
+        let desired = json!({"spec": {"a": 1, "b": {"c": null}, "d/e~": [1, 2], "h": {}}});
+        let actual = json!({"spec": {"a": 2, "b": {"x": 0}, "g": true, "h": {"i": 1}}});
+        let mut applied = actual.clone();
+        for (pointer, value) in diff(&desired, &actual, "") {
+            apply(&mut applied, &pointer, value.as_ref());
         }
-        assert_eq!(made, want);
-        assert!(diff(&want, &made, "").is_empty());
+        assert_eq!(applied, desired);
+        assert!(diff(&desired, &applied, "").is_empty());
     }
 
     #[test]
-    fn nothing_is_written_through_what_is_not_an_object() {
+    fn nothing_is_written_below_a_value_that_is_not_an_object() {
         let mut target = json!({"a": 5});
         apply(&mut target, "/a/b", Some(&json!(1)));
         apply(&mut target, "", Some(&json!(1)));

@@ -1,9 +1,9 @@
-//! What a version could not say, kept in one annotation until an object is `round_trip` in the version
-//! that source it.
-//! Comes in: the annotation, which anybody may have written, and what conversion could not carry.
-//! Goes out: values to put `round_trip`, and the annotation anew. May touch: `diff`.
-//! Only what does not contradict the version at hand is put `round_trip`, so an edit made through that
-//! version wins, and a forged annotation changes nothing that is written.
+//! Preserved fields: what a version cannot express, kept in one annotation until the object is
+//! converted back to the version that has the fields.
+//!
+//! Guarantees: a field is restored only if it does not contradict the object as it is, so an edit
+//! in another version wins. Any client can write the annotation; a forged one cannot change a field
+//! that the object has.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::collections::BTreeMap;
@@ -13,30 +13,31 @@ use serde_json::{Map, Value, json};
 use super::diff::{Diff, apply, diff, leaves};
 use super::spoke::Part;
 
-/// The annotation's key.
+/// Key of the annotation.
 pub const PRESERVED_FIELDS_ANNOTATION: &str = "quorate.appdelivery.cncf.io/preserved-fields";
-/// The most bytes it may have. The apiserver fails a conversion whose annotations are too long.
+/// Maximum size of the annotation. The API server fails a conversion with larger annotations.
 pub const MAX_BYTES: usize = 112 * 1024;
-/// What all annotations of an object may have, keys and values, for the apiserver.
+/// The limit of the API server for all annotations of an object, keys and values.
 const MAX_ANNOTATIONS_BYTES: usize = 256 * 1024;
-/// Deeper than any schema of ours: no pointer of ours has more steps.
+/// Deeper than any schema of this operator.
 const MAX_POINTER_DEPTH: usize = 24;
 
-/// How well a candidate goes `with_entries` what was source.
+/// Compares candidates by their conversion back to the source version.
 pub(super) struct RoundTripCheck<'a, ToSource> {
-    /// What was source, in the version that the object comes from.
+    /// The part in the source version.
     pub(super) source: &'a Value,
-    /// How a candidate sounds in that version.
+    /// Converts a candidate back to the source version.
     pub(super) to_source: ToSource,
 }
 
 impl<ToSource: Fn(&Value) -> Value> RoundTripCheck<'_, ToSource> {
-    /// A candidate, `with_entries` how it sounds.
-    fn candidate(&self, candidate: Value) -> Candidate {
-        Candidate { round_trip: (self.to_source)(&candidate), converted: candidate }
+    /// A candidate with its conversion back.
+    fn candidate(&self, converted: Value) -> Candidate {
+        Candidate { round_trip: (self.to_source)(&converted), converted }
     }
 
-    /// Whether every leaf of the one sounds as it was source, or no other than in the other.
+    /// Whether every leaf of `one` converts back to the source value, or to the same value as that
+    /// of `other`.
     fn no_worse(&self, one: &Candidate, other: &Candidate) -> bool {
         if one.round_trip == other.round_trip {
             return true;
@@ -51,24 +52,24 @@ impl<ToSource: Fn(&Value) -> Value> RoundTripCheck<'_, ToSource> {
     }
 }
 
-/// A part in the wanted version, and how it sounds in the version it came from.
+/// A part in the target version, and its conversion back to the source version.
 pub(super) struct Candidate {
     pub(super) converted: Value,
     pub(super) round_trip: Value,
 }
 
-/// More than any object of ours loses. Each block that is put `round_trip` costs a conversion, and whoever
-/// may annotate an object must not be able to buy many `with_entries` one annotation.
+/// More than any object of this operator needs. Each restored block costs a conversion, and a
+/// client that can annotate an object must not be able to cause many with one annotation.
 const MAX_ENTRIES: usize = 128;
-/// As many blocks as a part of ours has, and more.
+/// More blocks than a spec or status has.
 const MAX_BLOCKS: usize = 32;
 
-/// What was kept, by the version that source it.
+/// Preserved fields by the version that has them.
 #[derive(Debug, Default)]
 pub(super) struct PreservedFields(BTreeMap<String, Diff>);
 
 impl PreservedFields {
-    /// Takes the annotation off the object. What is not of our making is as good as none.
+    /// Removes the annotation from the object and reads it. An invalid one counts as empty.
     pub(super) fn take_from(object: &mut Map<String, Value>) -> Self {
         let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
         let Some(metadata) = metadata else { return Self::default() };
@@ -98,7 +99,8 @@ impl PreservedFields {
         Self(sections.into_iter().map(section).collect())
     }
 
-    /// What `version` says: `converted`, `with_entries` as much of what was kept as does not contradict `source`.
+    /// The part in `version`: `converted`, with all preserved fields that do not contradict the
+    /// source.
     pub(super) fn restore(
         &mut self,
         version: &str,
@@ -106,11 +108,11 @@ impl PreservedFields {
         converted: Value,
         check: &RoundTripCheck<'_, impl Fn(&Value) -> Value>,
     ) -> Candidate {
-        let mine = self.take(version, part);
-        if mine.is_empty() {
+        let entries = self.take(version, part);
+        if entries.is_empty() {
             return check.candidate(converted);
         }
-        let whole = check.candidate(with_entries(&converted, part, mine.iter()));
+        let whole = check.candidate(with_entries(&converted, part, entries.iter()));
         if whole.round_trip == *check.source {
             return whole;
         }
@@ -118,8 +120,8 @@ impl PreservedFields {
         if check.no_worse(&whole, &restored) {
             return whole;
         }
-        // Block by block: half a block would be a setting that nobody made.
-        for block in blocks(mine).into_iter().take(MAX_BLOCKS) {
+        // Block by block: half a block would be a setting that no user wrote.
+        for block in blocks(entries).into_iter().take(MAX_BLOCKS) {
             let candidate = check.candidate(with_entries(&restored.converted, part, block.iter()));
             if check.no_worse(&candidate, &restored) {
                 restored = candidate;
@@ -128,36 +130,36 @@ impl PreservedFields {
         restored
     }
 
-    /// Drops what `version` source.
+    /// Removes the preserved fields of `version`.
     pub(super) fn remove_version(&mut self, version: &str) {
         self.0.remove(version);
     }
 
-    /// Takes out what `version` source in `part`.
+    /// Removes and returns the preserved fields of `version` in `part`.
     fn take(&mut self, version: &str, part: Part) -> Diff {
         let Some(section) = self.0.get_mut(version) else { return Diff::new() };
-        let mine = section.extract_if(.., |pointer, _| part.contains(pointer)).collect();
+        let entries = section.extract_if(.., |pointer, _| part.contains(pointer)).collect();
         if section.is_empty() {
             self.0.remove(version);
         }
-        mine
+        entries
     }
 
-    /// Keeps what `version` source and `round_trip_value` does not say.
+    /// Preserves the fields of `source`, in `version`, that its round trip has lost.
     pub(super) fn preserve(
         &mut self,
         version: &str,
         part: Part,
         source: &Value,
-        round_trip_value: &Value,
+        round_trip: &Value,
     ) {
-        let lost = diff(source, round_trip_value, &format!("/{}", part.key()));
+        let lost = diff(source, round_trip, &format!("/{}", part.key()));
         if !lost.is_empty() {
             self.0.entry(version.to_owned()).or_default().extend(lost);
         }
     }
 
-    /// Writes the annotation, if there is anything to keep.
+    /// Writes the annotation, if there are preserved fields.
     pub(super) fn write_to(mut self, object: &mut Map<String, Value>) {
         if self.0.is_empty() {
             return;
@@ -168,19 +170,20 @@ impl PreservedFields {
         }
         let Some(metadata) = metadata.as_object_mut() else { return };
         let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));
-        // Whatever else it is, the apiserver refuses it; that is for its schema to say.
+        // The API server rejects annotations of any other type.
         if annotations.is_null() {
             *annotations = json!({});
         }
         let Some(annotations) = annotations.as_object_mut() else { return };
-        if let Some(text) = self.text(available_bytes(annotations)) {
+        if let Some(text) = self.encode(available_bytes(annotations)) {
             annotations.insert(PRESERVED_FIELDS_ANNOTATION.to_owned(), text.into());
         }
     }
 
-    /// The annotation's text in at most `available_bytes` bytes. If not all check, what is goes before what is
-    /// wanted, because the operator finds it out anew; of either the longest goes first.
-    fn text(&mut self, available_bytes: usize) -> Option<String> {
+    /// The value of the annotation in at most `max_bytes`. If not all entries fit, those of the
+    /// status are dropped before those of the spec, because the operator observes them again, and
+    /// the longest first.
+    fn encode(&mut self, max_bytes: usize) -> Option<String> {
         let mut longest_last: Vec<(bool, usize, String, String)> = Vec::new();
         for (version, section) in &self.0 {
             for (pointer, value) in section {
@@ -191,8 +194,8 @@ impl PreservedFields {
         }
         longest_last.sort();
         loop {
-            let text = json!(self.0.iter().map(written).collect::<Map<_, _>>()).to_string();
-            if text.len() <= available_bytes {
+            let text = json!(self.0.iter().map(encode_section).collect::<Map<_, _>>()).to_string();
+            if text.len() <= max_bytes {
                 return (!self.0.is_empty()).then_some(text);
             }
             let (_, _, version, pointer) = longest_last.pop()?;
@@ -205,8 +208,8 @@ impl PreservedFields {
     }
 }
 
-/// One entry of a section, if it is one that we could have written: a list `with_entries` the value, or an
-/// empty list for a key that was not there.
+/// Decodes an entry, if it is one that `encode_section` could have written: a list with the value,
+/// or an empty list for a missing key.
 fn entry((pointer, value): (&String, &Value)) -> Option<(String, Option<Value>)> {
     let steps = pointer.split('/').count();
     let inside = Part::ALL.iter().any(|part| part.contains(pointer));
@@ -220,14 +223,14 @@ fn entry((pointer, value): (&String, &Value)) -> Option<(String, Option<Value>)>
     }
 }
 
-fn written((version, section): (&String, &Diff)) -> (String, Value) {
+fn encode_section((version, section): (&String, &Diff)) -> (String, Value) {
     let entry = |(pointer, value): (&String, &Option<Value>)| {
         (pointer.clone(), Value::Array(value.iter().cloned().collect()))
     };
     (version.clone(), Value::Object(section.iter().map(entry).collect()))
 }
 
-/// The entries, grouped by the block they are in, such as `/spec/tls/client`.
+/// The entries grouped by block, such as `/spec/tls/client`.
 fn blocks(entries: Diff) -> Vec<Diff> {
     let mut blocks: BTreeMap<String, Diff> = BTreeMap::new();
     for (pointer, value) in entries {
@@ -237,6 +240,7 @@ fn blocks(entries: Diff) -> Vec<Diff> {
     blocks.into_values().collect()
 }
 
+/// The part with these entries applied.
 fn with_entries<'a>(
     converted: &Value,
     part: Part,
@@ -249,7 +253,7 @@ fn with_entries<'a>(
     object.get_mut(part.key()).map(Value::take).unwrap_or_default()
 }
 
-/// How many bytes the other annotations leave for ours.
+/// Bytes that the other annotations leave for this one.
 fn available_bytes(annotations: &Map<String, Value>) -> usize {
     let length = |(key, value): (&String, &Value)| {
         key.len().saturating_add(value.as_str().map_or(0, str::len))

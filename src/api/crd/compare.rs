@@ -1,36 +1,35 @@
-//! The definitions that a cluster has, beside those of this release.
-//! Comes in: both, as objects. Goes out: what differs, and what would strand data.
-//! May touch: Kubernetes' types. A definition that loses a version in which objects are stored
-//! makes them unreadable; one that loses its conversion makes the next write of each object wrong.
+//! Compares the CRDs of a cluster with those of this release.
+//! A CRD that loses a version in which objects are stored makes them unreadable; one that loses its
+//! conversion webhook corrupts each object at its next write.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceDefinitionVersion,
 };
 
-/// What is said about one definition.
+/// A finding about one CRD.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CrdFinding {
-    /// The definition's name.
+    /// Name of the CRD.
     pub definition: String,
-    /// How grave it is.
+    /// Severity.
     pub severity: Severity,
-    /// What it is, and what to do.
+    /// State and remedy, after the name of the CRD.
     pub message: String,
 }
 
-/// How grave a finding is.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// All is as this release has it.
+    /// The CRD is that of this release.
     Ok,
-    /// Something differs, and applying the release's definitions mends it.
+    /// The CRD differs; applying the CRDs of this release fixes it.
     Outdated,
-    /// Data would be `unknown_versions` or spoiled: this release must not be installed as it is.
+    /// Data would be unreadable or corrupted: this release must not be installed.
     Unsafe,
 }
 
-/// Compares one definition of this release with what the cluster has under its name.
+/// Compares a CRD of this release with the one in the cluster.
 #[must_use]
 pub fn compare(
     ours: &CustomResourceDefinition,
@@ -46,32 +45,32 @@ pub fn compare(
         return vec![finding(Severity::Outdated, "is not installed; apply crds/".to_owned())];
     };
     let mut findings = Vec::new();
-    for unknown_versions in unknown_versions(ours, live) {
+    for version in unknown_versions(ours, live) {
         findings.push(finding(
             Severity::Unsafe,
             format!(
-                "objects may still be stored as {unknown_versions}, which this release does not have: they \
-                 could no longer be read; stay with a release that has {unknown_versions}, let it migrate \
-                 them, and wait until status.storedVersions no longer names it"
+                "objects may still be stored as {version}, which this release does not have, and could \
+                 not be read; keep a release that has {version} until it has migrated them and \
+                 status.storedVersions no longer contains {version}"
             ),
         ));
     }
     if lost_conversion(ours, live) {
         findings.push(finding(
             Severity::Unsafe,
-            "has several versions and no conversion by webhook: every write changes the version's \
-             name and not the object; apply crds/ before anybody writes"
+            "has several versions and no conversion webhook: every write changes the apiVersion and \
+             does not convert the object; apply crds/ before any object is written"
                 .to_owned(),
         ));
     }
     for (condition, message) in unserved(live) {
-        let message = format!("is not served as it should be: {condition} is False: {message}");
+        let message = format!("is not fully served: {condition} is False: {message}");
         findings.push(finding(Severity::Outdated, message));
     }
-    if let (Some(here), Some(there)) = (converter(ours), converter(live))
-        && here != there
+    if let (Some(expected), Some(actual)) = (webhook_service(ours), webhook_service(live))
+        && expected != actual
     {
-        let message = format!("is converted by {there} and not by {here}; apply crds/");
+        let message = format!("is converted by {actual} and not by {expected}; apply crds/");
         findings.push(finding(Severity::Outdated, message));
     }
     if findings.is_empty() && !same(ours, live) {
@@ -79,12 +78,12 @@ pub fn compare(
             .push(finding(Severity::Outdated, "differs from this release; apply crds/".to_owned()));
     }
     if findings.is_empty() {
-        findings.push(finding(Severity::Ok, "is that of this release".to_owned()));
+        findings.push(finding(Severity::Ok, "matches this release".to_owned()));
     }
     findings
 }
 
-/// Versions in which objects may be stored, and which this release does not have.
+/// Versions in which objects may be stored and which this release does not have.
 fn unknown_versions(
     ours: &CustomResourceDefinition,
     live: &CustomResourceDefinition,
@@ -94,14 +93,14 @@ fn unknown_versions(
     stored.unwrap_or_default().into_iter().filter(|name| !known(name)).collect()
 }
 
-/// The conditions by which the apiserver says that it does not serve a definition, or not by all of
-/// its names.
+/// Conditions that report that the API server does not serve a CRD, or not by all of its names.
 fn unserved(live: &CustomResourceDefinition) -> Vec<(String, String)> {
     let conditions = live.status.as_ref().and_then(|status| status.conditions.clone());
-    let told = |name: &str| name == "Established" || name == "NamesAccepted";
-    let all = conditions.unwrap_or_default().into_iter();
-    all.filter(|it| told(&it.type_) && it.status == "False")
-        .map(|it| (it.type_, it.message.unwrap_or_default()))
+    let relevant = |name: &str| name == "Established" || name == "NamesAccepted";
+    let conditions = conditions.unwrap_or_default().into_iter();
+    conditions
+        .filter(|condition| relevant(&condition.type_) && condition.status == "False")
+        .map(|condition| (condition.type_, condition.message.unwrap_or_default()))
         .collect()
 }
 
@@ -113,15 +112,15 @@ fn lost_conversion(ours: &CustomResourceDefinition, live: &CustomResourceDefinit
     strategy(ours) == "Webhook" && strategy(live) != "Webhook" && live.spec.versions.len() > 1
 }
 
-/// Who converts, in message.
-fn converter(definition: &CustomResourceDefinition) -> Option<String> {
+/// The Service of the conversion webhook, for a message.
+fn webhook_service(definition: &CustomResourceDefinition) -> Option<String> {
     let webhook = definition.spec.conversion.as_ref()?.webhook.as_ref()?;
     let service = webhook.client_config.as_ref()?.service.as_ref()?;
     let path = service.path.as_deref().unwrap_or_default();
-    Some(format!("the Service {}/{}, at {path}", service.namespace, service.name))
+    Some(format!("the Service {}/{} at {path}", service.namespace, service.name))
 }
 
-/// Whether both say the same. The bundle of authorities is put in at run time, and does not count.
+/// Whether both are equal. `caBundle` is injected at runtime and ignored.
 fn same(ours: &CustomResourceDefinition, live: &CustomResourceDefinition) -> bool {
     let plain = |definition: &CustomResourceDefinition| {
         let mut spec = definition.spec.clone();
@@ -137,14 +136,14 @@ fn same(ours: &CustomResourceDefinition, live: &CustomResourceDefinition) -> boo
             spec.conversion = None;
         }
         spec.names.list_kind = None;
-        spec.preserve_unknown_fields = spec.preserve_unknown_fields.filter(|keeps| *keeps);
+        spec.preserve_unknown_fields = spec.preserve_unknown_fields.filter(|preserve| *preserve);
         spec.versions.iter_mut().for_each(sorted);
         spec
     };
     plain(ours) == plain(live)
 }
 
-/// The apiserver keeps the order of lists that mean the same in any order; we compare them sorted.
+/// The API server keeps the order of lists whose order has no meaning; they are compared sorted.
 fn sorted(version: &mut CustomResourceDefinitionVersion) {
     if let Some(fields) = version.selectable_fields.as_mut() {
         fields.sort_by(|one, other| one.json_path.cmp(&other.json_path));
@@ -157,12 +156,12 @@ mod tests {
     use crate::api::crd;
     use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinitionStatus;
 
-    fn clusters() -> CustomResourceDefinition {
+    fn cluster_crd() -> CustomResourceDefinition {
         crd::all().remove(0)
     }
 
     fn stored(versions: &[&str]) -> CustomResourceDefinition {
-        let mut live = clusters();
+        let mut live = cluster_crd();
         live.status = Some(CustomResourceDefinitionStatus {
             stored_versions: Some(versions.iter().map(ToString::to_string).collect()),
             ..CustomResourceDefinitionStatus::default()
@@ -171,11 +170,11 @@ mod tests {
     }
 
     fn severity(live: Option<&CustomResourceDefinition>) -> Severity {
-        compare(&clusters(), live).remove(0).severity
+        compare(&cluster_crd(), live).remove(0).severity
     }
 
     #[test]
-    fn the_definitions_of_this_release_are_fine_with_and_without_a_bundle() {
+    fn crds_of_this_release_are_ok_with_and_without_a_bundle() {
         let mut live = stored(&["v1"]);
         assert_eq!(severity(Some(&live)), Severity::Ok);
         let webhook = live.spec.conversion.as_mut().unwrap().webhook.as_mut().unwrap();
@@ -185,33 +184,33 @@ mod tests {
     }
 
     #[test]
-    fn a_version_that_is_still_stored_and_no_longer_known_strands_data() {
-        let findings = compare(&clusters(), Some(&stored(&["v1alpha0", "v1"])));
+    fn unknown_stored_version_is_unsafe() {
+        let findings = compare(&cluster_crd(), Some(&stored(&["v1alpha0", "v1"])));
         assert_eq!(findings.len(), 1);
         assert_eq!(findings[0].severity, Severity::Unsafe);
         assert!(findings[0].message.contains("v1alpha0"), "{}", findings[0].message);
     }
 
     #[test]
-    fn a_definition_without_its_conversion_spoils_data() {
+    fn missing_conversion_is_unsafe() {
         let mut live = stored(&["v1"]);
         live.spec.conversion = None;
         assert_eq!(severity(Some(&live)), Severity::Unsafe);
     }
 
     #[test]
-    fn a_definition_that_another_service_converts_says_which() {
+    fn other_conversion_service_is_named() {
         let mut live = stored(&["v1"]);
         let webhook = live.spec.conversion.as_mut().unwrap().webhook.as_mut().unwrap();
         let service = webhook.client_config.as_mut().unwrap().service.as_mut().unwrap();
         service.namespace = "elsewhere".to_owned();
-        let findings = compare(&clusters(), Some(&live));
+        let findings = compare(&cluster_crd(), Some(&live));
         assert_eq!(findings[0].severity, Severity::Outdated);
         assert!(findings[0].message.contains("elsewhere/"), "{}", findings[0].message);
     }
 
     #[test]
-    fn what_is_missing_or_older_is_only_a_difference() {
+    fn missing_or_older_crd_is_outdated() {
         assert_eq!(severity(None), Severity::Outdated);
         let mut live = stored(&["v1"]);
         live.spec.names.short_names = None;

@@ -1,6 +1,5 @@
-//! As much of a cluster's definition as tells in which versions its objects are stored, and no more: a definition has
-//! a hundred kilobytes, nearly all of it schemas.
-//! Comes in: JSON. Goes out: plain data. May touch: nothing. What is not there is empty.
+//! The parts of a CRD that determine the versions in which objects are stored. A CRD has a hundred
+//! kilobytes, nearly all of it schemas. Missing values are read as empty.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use serde::Deserialize;
@@ -9,40 +8,41 @@ use serde_json::Value;
 use crate::api::kinds::Kind;
 use crate::api::names;
 
-/// A definition, as storage sees it.
+/// The storage versions of a CRD.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoredCrd {
-    /// Its name, such as `etcdclusters.etcd.appdelivery.cncf.io`.
+    /// Name, such as `etcdclusters.etcd.appdelivery.cncf.io`.
     pub name: String,
-    /// Tells it from one of the same name that was made later.
+    /// Uid: a CRD of the same name that was created later has another.
     pub uid: String,
-    /// The version that was read. A write lands on this one or nowhere.
+    /// Resource version that was read; a write applies to it or fails.
     pub resource_version: String,
-    /// The version in which everything that is written is stored.
+    /// Storage version.
     pub storage: String,
-    /// Its versions, in their order, and whether each is served.
+    /// Versions in order, and whether each is served.
     pub versions: Vec<(String, bool)>,
-    /// The versions in which objects may be stored: `status.storedVersions`.
+    /// Versions in which objects may be stored: `status.storedVersions`.
     pub stored: Vec<String>,
     /// Whether the API server serves it.
     pub established: bool,
-    /// Whether a webhook converts between its versions.
+    /// Whether the CRD has a conversion webhook.
     pub converted: bool,
-    /// Whether an administrator wants its objects to be left as they are stored.
+    /// Whether an administrator paused the migration of its objects.
     pub paused: bool,
-    /// Who wrote its spec last, and when; but for whoever puts the authorities in. The storage version may have gone
-    /// there and back while nobody looked, and then this is another text.
+    /// Managers and times of the last writes to the spec, except for `caBundle`. It detects that
+    /// the storage version was changed and changed back between two observations.
     pub spec_fingerprint: String,
 }
 
 impl StoredCrd {
-    /// Reads a definition as the API server wrote it; nothing if it is none.
+    /// Reads a CRD; `None` if the object is none.
     #[must_use]
     pub fn read(object: Value) -> Option<Self> {
         let raw: RawCrd = serde_json::from_value(object).ok()?;
         let RawCrd { metadata, spec, status } = raw;
         let spec_fingerprint = spec_fingerprint(&metadata);
-        let holds = |it: &Condition| it.kind == "Established" && it.status == "True";
+        let established =
+            |condition: &Condition| condition.kind == "Established" && condition.status == "True";
         Some(Self {
             name: metadata.name,
             uid: metadata.uid,
@@ -50,35 +50,39 @@ impl StoredCrd {
             storage: spec
                 .versions
                 .iter()
-                .find(|it| it.storage)
-                .map(|it| it.name.clone())
+                .find(|version| version.storage)
+                .map(|version| version.name.clone())
                 .unwrap_or_default(),
-            versions: spec.versions.into_iter().map(|it| (it.name, it.served)).collect(),
+            versions: spec
+                .versions
+                .into_iter()
+                .map(|version| (version.name, version.served))
+                .collect(),
             stored: status.stored_versions,
-            established: status.conditions.iter().any(holds),
-            converted: spec.conversion.is_some_and(|it| it.strategy == "Webhook"),
+            established: status.conditions.iter().any(established),
+            converted: spec.conversion.is_some_and(|conversion| conversion.strategy == "Webhook"),
             paused: metadata
                 .annotations
                 .get(names::MIGRATION_ANNOTATION)
                 .and_then(Value::as_str)
-                .is_some_and(|it| it == names::MIGRATION_PAUSED),
+                .is_some_and(|value| value == names::MIGRATION_PAUSED),
             spec_fingerprint,
         })
     }
 
-    /// Whether objects may be stored in another version than the one that is written now.
+    /// Whether objects may be stored in another version than the storage version.
     #[must_use]
     pub fn is_stale(&self) -> bool {
-        self.stored.iter().any(|it| *it != self.storage)
+        self.stored.iter().any(|version| *version != self.storage)
     }
 
-    /// The versions that are served.
+    /// Served versions.
     #[must_use]
     pub fn served(&self) -> Vec<String> {
         self.versions.iter().filter(|(_, served)| *served).map(|(name, _)| name.clone()).collect()
     }
 
-    /// Versions in which objects may be stored, and which this release does not know: it could not read them.
+    /// Versions in which objects may be stored and which this release cannot read.
     #[must_use]
     pub fn unknown_versions(&self, kind: &Kind) -> Vec<String> {
         let known = |name: &&String| kind.versions().any(|version| version.name == name.as_str());
@@ -151,23 +155,25 @@ struct Condition {
     status: String,
 }
 
-/// The generation would move with each authority that is put in, and nothing would ever come to an end.
+/// The generation cannot be used: it changes with each injection of `caBundle`, so that a migration
+/// would never complete.
 fn spec_fingerprint(metadata: &Metadata) -> String {
-    let of_spec = |it: &&Entry| {
-        it.subresource.is_empty()
-            && it.manager != names::CA_FIELD_MANAGER
-            && it.fields_v1.get("f:spec").is_some()
+    let of_spec = |entry: &&Entry| {
+        entry.subresource.is_empty()
+            && entry.manager != names::CA_FIELD_MANAGER
+            && entry.fields_v1.get("f:spec").is_some()
     };
-    let words =
-        |it: &Entry| format!("{} {} {}", it.manager.trim(), it.operation.trim(), it.time.trim());
-    let mut spec_fingerprint: Vec<String> =
-        metadata.managed_fields.iter().filter(of_spec).map(words).collect();
-    spec_fingerprint.sort();
-    // Whoever strips the list of owners leaves only the generation.
-    if spec_fingerprint.is_empty() {
+    let write = |entry: &Entry| {
+        format!("{} {} {}", entry.manager.trim(), entry.operation.trim(), entry.time.trim())
+    };
+    let mut writes: Vec<String> =
+        metadata.managed_fields.iter().filter(of_spec).map(write).collect();
+    writes.sort();
+    // Without managed fields only the generation is left.
+    if writes.is_empty() {
         return format!("generation {}", metadata.generation);
     }
-    spec_fingerprint.join(", ")
+    writes.join(", ")
 }
 
 #[cfg(test)]
@@ -207,16 +213,16 @@ mod tests {
     }
 
     #[test]
-    fn a_definition_is_read_without_its_schemas() {
+    fn crd_is_read_without_its_schemas() {
         let read = StoredCrd::read(live()).unwrap();
         assert_eq!((read.storage.as_str(), read.served()), ("v1", vec!["v1".to_owned()]));
         assert!(read.is_stale() && read.established && read.converted && !read.paused);
-        let silent = StoredCrd::read(json!({})).unwrap();
-        assert!(!silent.is_stale() && !silent.established);
+        let empty = StoredCrd::read(json!({})).unwrap();
+        assert!(!empty.is_stale() && !empty.established);
     }
 
     #[test]
-    fn only_those_who_write_the_spec_count_as_its_editors() {
+    fn fingerprint_contains_only_writes_to_the_spec() {
         let read = StoredCrd::read(live()).unwrap();
         assert_eq!(read.spec_fingerprint, "kubectl Apply 2026-01-01T00:00:00Z");
         let mut stripped = live();
@@ -225,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_that_this_release_does_not_know_strands_what_is_stored_in_it() {
+    fn stored_version_that_this_release_lacks_is_unknown() {
         let mut live = live();
         live["status"]["storedVersions"] = json!(["v2", "v1"]);
         let kind = kinds::by_name("EtcdCluster").unwrap();

@@ -107,13 +107,13 @@ pub enum ObjectStore {
 
 impl ObjectStore {
     /// The store of a destination, if one is set. An incomplete destination is an error: otherwise
-    /// backups would be written to another place, or to none.
+    /// backups would be written elsewhere, or not at all.
     pub(crate) fn read(
         destination: Field<Destination>,
         path: &'static str,
     ) -> Result<Option<Self>, ReadError> {
         let named = |block| {
-            Self::from_block(block).ok_or(ReadError { path, expected: "a place for backups" })
+            Self::from_block(block).ok_or(ReadError { path, expected: "a complete destination" })
         };
         destination.into_known().map(named).transpose()
     }
@@ -188,13 +188,13 @@ pub enum RestoreSource {
 
 impl RestoreSource {
     /// The source of a restore. Without one the cluster would start empty, so it is an error.
-    pub(crate) fn read(origin: Field<BackupSource>, path: &'static str) -> Result<Self, ReadError> {
-        let source = origin.into_known().and_then(Self::from_block);
-        source.ok_or(ReadError { path, expected: "a backup, by its name or its place" })
+    pub(crate) fn read(source: Field<BackupSource>, path: &'static str) -> Result<Self, ReadError> {
+        let source = source.into_known().and_then(Self::from_block);
+        source.ok_or(ReadError { path, expected: "a backup, by name or location" })
     }
 
-    fn from_block(origin: BackupSource) -> Option<Self> {
-        let BackupSource { backup_ref, location, access } = origin;
+    fn from_block(source: BackupSource) -> Option<Self> {
+        let BackupSource { backup_ref, location, access } = source;
         if let Some(name) = ref_name(&backup_ref) {
             return Some(Self::Backup(name));
         }

@@ -14,19 +14,19 @@ type Backup = HubObject<EtcdBackupSpec, EtcdBackupStatus>;
 pub(crate) fn validate(
     old: Option<&Value>,
     new: &Value,
-    facts: &ValidationContext<'_>,
+    context: &ValidationContext<'_>,
     findings: &mut Findings,
 ) {
     let (old, new) = (old.map(Backup::read), Backup::read(new));
     if old.is_none() {
-        require_kind_feature(Feature::Backup, facts, findings);
+        require_kind_feature(Feature::Backup, context, findings);
     }
     backup::destination(&new.spec.destination, "spec.destination", findings);
     let Some(old) = old else { return };
-    if old.status.started_at.known().is_some() && old.spec != new.spec {
+    if old.status.start_time.known().is_some() && old.spec != new.spec {
         findings.forbidden(
             "spec",
-            "may not be changed once the backup has begun; make another EtcdBackup instead",
+            "may not be changed once the backup has started; create another EtcdBackup instead",
         );
     }
 }

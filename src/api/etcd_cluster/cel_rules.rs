@@ -1,6 +1,6 @@
 //! CEL rules of EtcdCluster, the same in every version: the API server runs only the rules of the
-//! version in the request, so a rule that one version lacks could be bypassed through it.
-//! They hold while the webhook is unavailable; `validation` has the same rules with longer messages.
+//! version in the request, so a rule that one version lacks could be bypassed through it. They hold
+//! while the webhook is unavailable; `validation` has the same rules with longer messages.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use serde_json::{Value, json};
@@ -51,7 +51,7 @@ impl FieldPaths {
             size_not_removed(size),
             immutable(
                 class,
-                "a volume stays in its class; restore a backup into a new cluster instead",
+                "volumes keep their StorageClass; create a new cluster and copy the data",
             ),
         ];
         if !quota.is_empty() {
@@ -60,7 +60,7 @@ impl FieldPaths {
         if !schedule.is_empty() {
             rules.push(rule(
                 format!("!({}) || ({})", has_path("self", schedule), has_path("self", destination)),
-                format!("`{schedule}` needs `{destination}`: say where the backups go"),
+                format!("`{schedule}` requires `{destination}`"),
             ));
         }
         if self.size == V1.size {
@@ -79,17 +79,16 @@ fn v1_rules() -> Vec<Value> {
     vec![
         rule(
             format!("{} == {}", medium("self"), medium("oldSelf")),
-            "`storage.medium` may not be changed: restore a backup into a new cluster instead",
+            "`storage.medium` may not be changed; create a new cluster and copy the data",
         ),
         rule(
             format!("!has(self.replicas) || self.replicas > 0 || {} == 'Disk'", medium("self")),
-            "`replicas` may not be 0 with `storage.medium` 'Memory': the data would be gone; \
+            "`replicas` may not be 0 with `storage.medium` 'Memory': the data would be lost; \
              delete the cluster instead",
         ),
         rule(
             "!has(self.restore) || (has(oldSelf.restore) && self.restore == oldSelf.restore)",
-            "`restore` may only be given when the cluster is made; use an EtcdRestore for a \
-             cluster that exists",
+            "`restore` may only be set when the cluster is created",
         ),
         rule(
             format!(
@@ -97,8 +96,8 @@ fn v1_rules() -> Vec<Value> {
                 has_path("self", "auth.enabled"),
                 has_path("self", "tls.client.source"),
             ),
-            "`auth.enabled` does not go with `tls.client` 'Disabled': passwords would travel in \
-             the clear",
+            "`auth.enabled` cannot be combined with `tls.client` 'Disabled': passwords would be sent \
+             in plaintext",
         ),
         rule(
             format!(
@@ -106,8 +105,8 @@ fn v1_rules() -> Vec<Value> {
                 has_path("self", "auth.enabled"),
                 has_path("self", "tls.client.source"),
             ),
-            "`auth.enabled` does not go with `tls.client` 'Secret': etcd knows the operator by the \
-             name in its certificate",
+            "`auth.enabled` cannot be combined with `tls.client` 'Secret': etcd identifies the \
+             operator by the CN of its certificate",
         ),
         rule(
             format!(
@@ -131,15 +130,14 @@ fn destination_rules() -> Vec<Value> {
                 has_path("self", "upgrade.snapshotFirst"),
                 has_path("self", "backup.destination"),
             ),
-            "`upgrade.snapshotFirst` needs `backup.destination`: say where the backup goes",
+            "`upgrade.snapshotFirst` requires `backup.destination`",
         ),
         rule(
             format!(
                 "!has(self.deletionPolicy) || self.deletionPolicy != 'SnapshotThenDelete' || ({})",
                 has_path("self", "backup.destination"),
             ),
-            "`deletionPolicy` 'SnapshotThenDelete' needs `backup.destination`: say where the \
-             backup goes",
+            "`deletionPolicy` 'SnapshotThenDelete' requires `backup.destination`",
         ),
         rule(
             format!(
@@ -147,7 +145,7 @@ fn destination_rules() -> Vec<Value> {
                 has_path("self", "backup.verifySchedule"),
                 has_path("self", "backup.destination"),
             ),
-            "`backup.verifySchedule` needs `backup.destination`: there is nothing to verify",
+            "`backup.verifySchedule` requires `backup.destination`",
         ),
     ]
 }
@@ -158,11 +156,11 @@ pub(super) fn compaction() -> Value {
     json!([
         rule(
             format!("!has(self.retentionRevisions) || {mode} == 'Revision'"),
-            "`retentionRevisions` goes with `mode` 'Revision'; say `retentionSeconds` for 'Periodic'",
+            "`retentionRevisions` requires `mode` 'Revision'; use `retentionSeconds` for 'Periodic'",
         ),
         rule(
             format!("!has(self.retentionSeconds) || {mode} == 'Periodic'"),
-            "`retentionSeconds` goes with `mode` 'Periodic'; say `retentionRevisions` for 'Revision'",
+            "`retentionSeconds` requires `mode` 'Periodic'; use `retentionRevisions` for 'Revision'",
         ),
     ])
 }
@@ -173,11 +171,11 @@ pub(super) fn tls_side() -> Value {
     json!([
         rule(
             format!("has(self.issuerRef) == ({source} == 'CertManager')"),
-            "`issuerRef` goes with `source` 'CertManager', which needs it",
+            "`issuerRef` must be set if and only if `source` is 'CertManager'",
         ),
         rule(
             format!("has(self.secretRef) == ({source} == 'Secret')"),
-            "`secretRef` goes with `source` 'Secret', which needs it",
+            "`secretRef` must be set if and only if `source` is 'Secret'",
         ),
     ])
 }

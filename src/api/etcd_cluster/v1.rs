@@ -30,7 +30,7 @@ object! {
         shortname = "etcd",
         shortname = "etcdclus",
         category = "quorate",
-        doc = "etcd cluster with its members, volumes, certificates and backups.",
+        doc = "etcd cluster with its members, volumes and certificates.",
         label("servicebinding.io/provisioned-service", "true"),
         scale(spec_replicas_path = ".spec.replicas", status_replicas_path = ".status.replicas", label_selector_path = ".status.selector"),
         printcolumn(name = "Desired", type_ = "integer", json_path = ".spec.replicas", description = "Desired number of members."),
@@ -52,18 +52,18 @@ object! {
         replicas: i32,
         /// etcd version, such as `3.6.16`. A cluster is upgraded one minor version at a time.
         version: EtcdVersion,
-        /// Container image. The tag is always `v` followed by the version. Default repository:
+        /// Container image. The tag is always `v` followed by the version. Default:
         /// `gcr.io/etcd-development/etcd`.
         image: Image,
         /// Storage of each member.
         storage: Storage,
-        /// Settings of etcd. Settings that are not set are derived, see `status.tuning`.
+        /// Settings of etcd. Unset ones are derived and reported in `status.tuning`.
         options: Options,
-        /// TLS of client and peer connections. Default: enabled, with a CA managed by the operator.
+        /// TLS of client and peer connections. Default: TLS with a CA that the operator manages.
         tls: Tls,
-        /// etcd authentication. Disabled by default.
+        /// etcd authentication. Default: disabled.
         auth: Auth,
-        /// Scheduling of the members' pods. Default: preferred anti-affinity by node and zone.
+        /// Scheduling of the members' pods. Default: different nodes and zones are preferred.
         placement: Placement,
         /// Additional labels and annotations of the members' pods.
         pod_metadata: PodMetadata,
@@ -75,16 +75,17 @@ object! {
         repair: Repair,
         /// Schedule and threshold for defragmentation, one member at a time, leader last.
         defragment: Defragment,
-        /// Scheduled backups.
+        /// Scheduled backups. Not supported in this release: the field is rejected.
         backup: Backup,
         /// Backup to bootstrap the cluster from. It can only be set when the cluster is created.
+        /// Not supported in this release: the field is rejected.
         restore: Restore,
-        /// Pauses reconciliation; status is still updated.
+        /// Pauses reconciliation; status is still updated. Default: false.
         paused: bool,
         /// What happens to members and PVCs when this object is deleted: `Retain` deletes the
-        /// members and keeps the PVCs, `Delete` deletes both, `SnapshotThenDelete` takes a last
-        /// backup and then deletes both, `Disconnect` leaves everything running, unmanaged.
-        /// Default: `Retain`.
+        /// members and keeps the PVCs, `Delete` deletes both, `Disconnect` leaves everything
+        /// running, unmanaged. `SnapshotThenDelete` takes a last backup and then deletes both; it
+        /// is not supported in this release and rejected. Default: `Retain`.
         deletion_policy: DeletionPolicy,
     }
 }
@@ -105,7 +106,7 @@ object! {
         /// Size of the volume of each member. It can be increased and not decreased. Default:
         /// 10Gi, or 1Gi with medium `Memory`.
         size: VolumeSize,
-        /// StorageClass of the PVCs; the default StorageClass if unset. Immutable.
+        /// StorageClass of the PVCs. Immutable. Default: the default StorageClass.
         class_name: ClassName,
         /// `Disk`, or `Memory` for data that may be lost. Immutable. Default: `Disk`.
         medium: Medium,
@@ -116,19 +117,21 @@ object! {
     /// Settings of etcd. Each has a safe default; `status.tuning` lists the derived values and the
     /// reasons.
     pub struct Options {
-        /// etcd `--quota-backend-bytes`, at most 8Gi: database size at which etcd rejects writes;
-        /// derived from the volume size if unset.
+        /// etcd `--quota-backend-bytes`, at most 8Gi: database size at which etcd rejects writes.
+        /// Default: half of the volume without the WAL.
         quota: Quota,
-        /// Auto compaction of old revisions.
+        /// Auto compaction of old revisions. Default: revisions are kept for one hour.
         auto_compaction: AutoCompaction,
-        /// etcd `--snapshot-count`: committed raft entries between two snapshots to disk.
+        /// etcd `--snapshot-count`: committed raft entries between two snapshots to disk. Default:
+        /// 10000.
         #[schemars(range(min = 1000, max = 10_000_000))]
         snapshot_count: i32,
-        /// etcd `--heartbeat-interval` in milliseconds; derived from peer RTT if unset.
+        /// etcd `--heartbeat-interval` in milliseconds. Default: a tenth of the election timeout,
+        /// at most 100; derived from peer RTT, at least 100, if both are unset.
         #[schemars(range(min = 10, max = 10_000))]
         heartbeat_milliseconds: i32,
-        /// etcd `--election-timeout` in milliseconds, at least five times the heartbeat interval;
-        /// derived from peer RTT if unset.
+        /// etcd `--election-timeout` in milliseconds, at least five times the heartbeat interval.
+        /// Default: ten times the heartbeat interval, at least 1000.
         #[schemars(range(min = 50, max = 50_000))]
         election_milliseconds: i32,
     }
@@ -150,7 +153,7 @@ object! {
     pub struct AutoCompaction {
         /// `Periodic` compacts by age, `Revision` by number. Default: `Periodic`.
         mode: CompactionMode,
-        /// For `Periodic`: age in seconds up to which revisions are kept.
+        /// For `Periodic`: age in seconds up to which revisions are kept. Default: 3600.
         #[schemars(range(min = 60, max = 2_592_000))]
         retention_seconds: i32,
         /// For `Revision`: number of revisions that are kept.
@@ -226,10 +229,10 @@ object! {
     /// etcd authentication.
     #[schemars(extend("x-kubernetes-validations" = [{
         "rule": "!has(self.enabled) || !self.enabled || has(self.rootSecretRef)",
-        "message": "needs rootSecretRef when auth is enabled: a Secret with `password` for the user root",
+        "message": "requires rootSecretRef when auth is enabled: a Secret with `password` for the user root",
     }]))]
     pub struct Auth {
-        /// Enables etcd authentication (password or client certificate CN).
+        /// Enables etcd authentication (password or client certificate CN). Default: false.
         enabled: bool,
         /// Secret with the key `password` for the user `root`.
         root_secret_ref: LocalRef,
@@ -245,7 +248,7 @@ object! {
         /// Tolerations of node taints.
         #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "atomic"))]
         tolerations: Vec<Toleration>,
-        /// Affinity rules. They replace the default, which prefers different nodes and zones.
+        /// Affinity rules. Default: different nodes and zones are preferred.
         affinity: Affinity,
     }
 }
@@ -265,7 +268,8 @@ object! {
 object! {
     /// Settings of rolling updates.
     pub struct Upgrade {
-        /// Take a backup before a rolling update starts. Requires `backup.destination`.
+        /// Takes a backup before a rolling update starts. Not supported in this release: `true` is
+        /// rejected. Default: false.
         snapshot_first: bool,
     }
 }
@@ -286,12 +290,13 @@ object! {
 object! {
     /// Schedule and threshold for defragmentation, one member at a time, leader last.
     pub struct Defragment {
-        /// Cron schedule, such as `0 4 * * 0`; the threshold is checked continuously if unset.
+        /// Cron schedule, such as `0 4 * * 0`. Default: none; a member is defragmented when it
+        /// exceeds the threshold, at most once an hour.
         schedule: Schedule,
-        /// Time zone of the schedule; UTC if unset.
+        /// Time zone of the schedule. Default: UTC.
         time_zone: TimeZone,
-        /// Free bytes in the database file above which a member is defragmented; a tenth of the
-        /// file if only a schedule is set.
+        /// Free bytes in the database file above which a member is defragmented, at least 1Mi.
+        /// Default: a tenth of the file.
         reclaim_above: Size,
     }
 }
@@ -301,9 +306,9 @@ object! {
     pub struct Backup {
         /// Cron schedule of backups, such as `0 3 * * *`.
         schedule: Schedule,
-        /// Time zone of the schedules; UTC if unset.
+        /// Time zone of the schedules. Default: UTC.
         time_zone: TimeZone,
-        /// Suspends the schedules.
+        /// Suspends the schedules. Default: false.
         suspend: bool,
         /// Object store or volume for backups.
         destination: Destination,

@@ -24,7 +24,7 @@ object! {
         namespaced,
         deprecated = "etcd.appdelivery.cncf.io/v1alpha1 EtcdCluster is deprecated; use etcd.appdelivery.cncf.io/v1 EtcdCluster",
         status = "EtcdClusterStatus",
-        doc = "etcd cluster with its members, volumes, certificates and backups.",
+        doc = "etcd cluster with its members, volumes and certificates.",
         scale(spec_replicas_path = ".spec.size", status_replicas_path = ".status.size", label_selector_path = ".status.selector"),
         printcolumn(name = "Desired", type_ = "integer", json_path = ".spec.size", description = "Desired number of members."),
         printcolumn(name = "Version", type_ = "string", json_path = ".status.currentVersion", description = "etcd version in use."),
@@ -41,7 +41,7 @@ object! {
         version: EtcdVersion,
         /// Image repository without a tag. Default: `gcr.io/etcd-development/etcd`.
         repository: Repository,
-        /// Pauses reconciliation; status is still updated.
+        /// Pauses reconciliation; status is still updated. Default: false.
         paused: bool,
         /// Pod settings of the members.
         pod: Pod,
@@ -63,7 +63,7 @@ object! {
         /// Tolerations of node taints.
         #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "atomic"))]
         tolerations: Vec<Toleration>,
-        /// Affinity rules.
+        /// Affinity rules. Default: different nodes and zones are preferred.
         affinity: Affinity,
         /// Resource requests and limits of each member.
         resources: Resources,
@@ -75,7 +75,7 @@ object! {
 object! {
     /// PersistentVolumeClaim of each member.
     pub struct ClaimSpec {
-        /// StorageClass of the PVC; the default StorageClass if unset. Immutable.
+        /// StorageClass of the PVC. Immutable. Default: the default StorageClass.
         storage_class_name: ClassName,
         /// Resources of the volume.
         resources: ClaimResources,

@@ -26,7 +26,7 @@ object! {
         namespaced,
         deprecated = "etcd.appdelivery.cncf.io/v1beta1 EtcdCluster is deprecated; use etcd.appdelivery.cncf.io/v1 EtcdCluster",
         status = "EtcdClusterStatus",
-        doc = "etcd cluster with its members, volumes, certificates and backups.",
+        doc = "etcd cluster with its members, volumes and certificates.",
         scale(spec_replicas_path = ".spec.size", status_replicas_path = ".status.size", label_selector_path = ".status.selector"),
         printcolumn(name = "Desired", type_ = "integer", json_path = ".spec.size", description = "Desired number of members."),
         printcolumn(name = "Ready", type_ = "integer", json_path = ".status.readySize", description = "Number of members that are healthy voters."),
@@ -47,16 +47,18 @@ object! {
         /// Size of the volume of each member. It can be increased and not decreased. Default:
         /// 10Gi.
         storage_size: VolumeSize,
-        /// StorageClass of the PVCs; the default StorageClass if unset. Immutable.
+        /// StorageClass of the PVCs. Immutable. Default: the default StorageClass.
         storage_class: ClassName,
         /// TLS of client and peer connections: `Enabled` or `Disabled`. Default: `Enabled`.
         tls: TlsMode,
-        /// Database size at which etcd rejects writes, at most 8Gi; derived from the volume size
-        /// if unset.
+        /// Database size at which etcd rejects writes, at most 8Gi. Default: half of the volume
+        /// without the WAL.
         quota: Quota,
-        /// Cron schedule of backups in UTC, such as `0 3 * * *`.
+        /// Cron schedule of backups in UTC, such as `0 3 * * *`. Not supported in this release: the
+        /// field is rejected.
         backup_schedule: Schedule,
-        /// URL of the object store or volume for backups, such as `s3://bucket/prefix`.
+        /// URL of the object store or volume for backups, such as `s3://bucket/prefix`. Not
+        /// supported in this release: the field is rejected.
         backup_destination: Location,
         /// Additional labels of the members' pods.
         #[schemars(extend("maxProperties" = 32))]
@@ -70,11 +72,11 @@ object! {
         /// Tolerations of node taints.
         #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "atomic"))]
         tolerations: Vec<Toleration>,
-        /// Affinity rules.
+        /// Affinity rules. Default: different nodes and zones are preferred.
         affinity: Affinity,
         /// Resource requests and limits of each member.
         resources: Resources,
-        /// Pauses reconciliation; status is still updated.
+        /// Pauses reconciliation; status is still updated. Default: false.
         paused: bool,
     }
 }
@@ -84,7 +86,7 @@ object! {
     pub struct Image {
         /// Image repository without a tag. Default: `gcr.io/etcd-development/etcd`.
         repository: Repository,
-        /// Pull policy of the image; the default of Kubernetes if unset.
+        /// Pull policy of the image. Default: that of Kubernetes.
         pull_policy: PullPolicy,
     }
 }

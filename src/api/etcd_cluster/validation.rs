@@ -26,7 +26,7 @@ pub(super) type Cluster = HubObject<EtcdClusterSpec, EtcdClusterStatus>;
 pub(crate) fn validate(
     old: Option<&Value>,
     new: &Value,
-    facts: &ValidationContext<'_>,
+    context: &ValidationContext<'_>,
     findings: &mut Findings,
 ) {
     let (old, new) = (old.map(Cluster::read), Cluster::read(new));
@@ -34,28 +34,28 @@ pub(crate) fn validate(
     if old.is_none() {
         rules::name(&new.name, names::MAX_CLUSTER_NAME_LENGTH, findings);
     }
-    if let Some(words) = facts.features.stored_only_warning(Feature::Cluster) {
-        findings.warn(words);
+    if let Some(message) = context.features.stored_only_warning(Feature::Cluster) {
+        findings.warn(message);
     }
     replicas(&new, findings);
-    let asked = VersionRequest {
+    let request = VersionRequest {
         // The stored status decides, not the one in the request.
         current: old.unwrap_or(&new).status.current_version.known().map(ReportedVersion::as_str),
         previous: old.and_then(|old| old.spec.version.known()).map(EtcdVersion::as_str),
         requested: new.spec.version.known().map(EtcdVersion::as_str),
         path: "spec.version",
     };
-    version(&asked, facts, findings);
+    version(&request, context, findings);
     data::storage(old, &new, findings);
     data::options(&new, findings);
-    security::tls(&new, facts, findings);
-    security::auth(&new, facts, findings);
+    security::tls(&new, context, findings);
+    security::auth(&new, context, findings);
     pods(&new, findings);
-    upgrade(&new, facts, findings);
-    defragment(&new, facts, findings);
-    backups(&new, facts, findings);
-    restore(old, &new, facts, findings);
-    deletion(&new, facts, findings);
+    upgrade(&new, context, findings);
+    defragment(&new, context, findings);
+    backups(&new, context, findings);
+    restore(old, &new, context, findings);
+    deletion(&new, context, findings);
 }
 
 /// Number of members.
@@ -66,11 +66,11 @@ fn replicas(new: &Cluster, findings: &mut Findings) {
     match replicas {
         ..0 | 8.. => findings.invalid(
             "spec.replicas",
-            "must be between 0 and 7; use 3 or 5 (every member slows writes), or 0 to let it sleep",
+            "must be between 0 and 7; use 3 or 5 (every member slows writes), or 0 to hibernate",
         ),
         0 if in_memory => findings.invalid(
             "spec.replicas",
-            "must be at least 1 with `spec.storage.medium` \"Memory\": the data would be gone; \
+            "must be at least 1 with `spec.storage.medium` \"Memory\": the data would be lost; \
              delete the EtcdCluster instead",
         ),
         1 => findings.warn("`spec.replicas` 1 tolerates no failure; use 3 for data that matters"),
@@ -106,66 +106,64 @@ fn pods(new: &Cluster, findings: &mut Findings) {
     pod::resources(&spec.resources, "spec.resources", findings);
 }
 
-fn upgrade(new: &Cluster, facts: &ValidationContext<'_>, findings: &mut Findings) {
-    let place = "spec.upgrade.snapshotFirst";
-    let asked =
+fn upgrade(new: &Cluster, context: &ValidationContext<'_>, findings: &mut Findings) {
+    let path = "spec.upgrade.snapshotFirst";
+    let requested =
         new.spec.upgrade.known().and_then(|upgrade| upgrade.snapshot_first.known()) == Some(&true);
-    require_feature(Feature::Backup, asked, place, facts, findings);
-    if asked && !has_destination(new) {
-        findings.invalid(
-            place,
-            "require_feature `spec.backup.destination`: say there where the backup goes, or leave this out",
-        );
+    require_feature(Feature::Backup, requested, path, context, findings);
+    if requested && !has_destination(new) {
+        findings.invalid(path, "requires `spec.backup.destination`; set it or remove this field");
     }
 }
 
-fn defragment(new: &Cluster, facts: &ValidationContext<'_>, findings: &mut Findings) {
+fn defragment(new: &Cluster, context: &ValidationContext<'_>, findings: &mut Findings) {
     let Some(defragment) = new.spec.defragment.known() else { return };
-    let asked = *defragment != Defragment::default();
-    require_feature(Feature::Defragment, asked, "spec.defragment", facts, findings);
+    let requested = *defragment != Defragment::default();
+    require_feature(Feature::Defragment, requested, "spec.defragment", context, findings);
     backup::time_zone([&defragment.schedule], &defragment.time_zone, "spec.defragment", findings);
-    let places = ["spec.defragment.schedule", "spec.defragment.timeZone"];
-    backup::schedule(&defragment.schedule, &defragment.time_zone, places, facts, findings);
+    let paths = ["spec.defragment.schedule", "spec.defragment.timeZone"];
+    backup::schedule(&defragment.schedule, &defragment.time_zone, paths, context, findings);
 }
 
-fn backups(new: &Cluster, facts: &ValidationContext<'_>, findings: &mut Findings) {
+fn backups(new: &Cluster, context: &ValidationContext<'_>, findings: &mut Findings) {
     let desired = new.spec.backup.clone().or_default();
-    if !desired.schedule.is_set() && facts.features.contains(Feature::Backup) {
+    if !desired.schedule.is_set() && context.features.contains(Feature::Backup) {
         findings
-            .warn("no `spec.backup.schedule`: if a majority of the disks is lost, so is the data");
+            .warn("no `spec.backup.schedule`: data is lost if a majority of the volumes is lost");
     }
     let suspended = desired == Backup::default() || desired.suspend.known() == Some(&true);
-    require_feature(Feature::Backup, !suspended, "spec.backup", facts, findings);
+    require_feature(Feature::Backup, !suspended, "spec.backup", context, findings);
     let schedules = [&desired.schedule, &desired.verify_schedule];
     backup::time_zone(schedules, &desired.time_zone, "spec.backup", findings);
     let zone = "spec.backup.timeZone";
-    let places = ["spec.backup.schedule", zone];
-    backup::schedule(&desired.schedule, &desired.time_zone, places, facts, findings);
-    let places = ["spec.backup.verifySchedule", zone];
-    backup::schedule(&desired.verify_schedule, &desired.time_zone, places, facts, findings);
-    let asked_by = [
+    let paths = ["spec.backup.schedule", zone];
+    backup::schedule(&desired.schedule, &desired.time_zone, paths, context, findings);
+    let paths = ["spec.backup.verifySchedule", zone];
+    backup::schedule(&desired.verify_schedule, &desired.time_zone, paths, context, findings);
+    let schedules = [
         ("spec.backup.schedule", &desired.schedule),
         ("spec.backup.verifySchedule", &desired.verify_schedule),
     ];
-    let asked_by = asked_by.iter().find(|(_, schedule)| schedule.is_set()).map(|(place, _)| *place);
-    let place = "spec.backup.destination";
-    let in_v1beta1 = facts.request_version == "v1beta1";
-    let with =
-        if in_v1beta1 { "such as 's3://my-backups/main'" } else { "such as in an `s3` block" };
-    backup::require_destination(&desired.destination, asked_by, with, place, findings);
+    let requested_by =
+        schedules.iter().find(|(_, schedule)| schedule.is_set()).map(|(path, _)| *path);
+    let path = "spec.backup.destination";
+    let in_v1beta1 = context.request_version == "v1beta1";
+    let example =
+        if in_v1beta1 { "such as 's3://my-backups/main'" } else { "such as an `s3` object" };
+    backup::require_destination(&desired.destination, requested_by, example, path, findings);
     // A string where the hub has an object is the URL of v1beta1, if the request is in v1beta1.
     if let Field::Invalid(Value::String(url)) = &desired.destination
-        && let Some(problem) = hints::location(url).filter(|_| in_v1beta1)
+        && let Some(error) = hints::location(url).filter(|_| in_v1beta1)
     {
-        findings.invalid(place, problem);
+        findings.invalid(path, error);
     }
     let volume = desired.destination.known().and_then(|destination| destination.volume.known());
     if let Some(volume) = volume.filter(|_| in_v1beta1) {
-        backup::volume_in_url(volume, place, &new.namespace, findings);
+        backup::volume_in_url(volume, path, &new.namespace, findings);
     }
-    backup::destination(&desired.destination, place, findings);
+    backup::destination(&desired.destination, path, findings);
     if desired.schedule.known().is_some() {
-        backup::retention(&desired.retention, "spec.backup.retention", facts, findings);
+        backup::retention(&desired.retention, "spec.backup.retention", context, findings);
     }
 }
 
@@ -173,30 +171,26 @@ fn backups(new: &Cluster, facts: &ValidationContext<'_>, findings: &mut Findings
 fn restore(
     old: Option<&Cluster>,
     new: &Cluster,
-    facts: &ValidationContext<'_>,
+    context: &ValidationContext<'_>,
     findings: &mut Findings,
 ) {
     let Some(desired) = new.spec.restore.known() else { return };
     if old.is_some_and(|old| old.spec.restore.known() != Some(desired)) {
-        findings.forbidden(
-            "spec.restore",
-            "may only be given when the cluster is made; make an EtcdRestore for a cluster that exists",
-        );
+        findings.forbidden("spec.restore", "may only be set when the cluster is created");
     }
-    require_feature(Feature::Restore, old.is_none(), "spec.restore", facts, findings);
+    require_feature(Feature::Restore, old.is_none(), "spec.restore", context, findings);
     backup::backup_source(&desired.from, "spec.restore.from", &new.namespace, findings);
 }
 
-fn deletion(new: &Cluster, facts: &ValidationContext<'_>, findings: &mut Findings) {
-    let place = "spec.deletionPolicy";
+fn deletion(new: &Cluster, context: &ValidationContext<'_>, findings: &mut Findings) {
+    let path = "spec.deletionPolicy";
     match new.spec.deletion_policy.known() {
         Some(DeletionPolicy::SnapshotThenDelete) => {
-            require_feature(Feature::Backup, true, place, facts, findings);
+            require_feature(Feature::Backup, true, path, context, findings);
             if !has_destination(new) {
                 findings.invalid(
-                    place,
-                    "require_feature `spec.backup.destination`: say there where the last backup goes, or \
-                     choose another policy",
+                    path,
+                    "requires `spec.backup.destination`; set it or choose another policy",
                 );
             }
         }

@@ -39,7 +39,7 @@ impl FromObject for EtcdMember {
         let spec: EtcdMemberSpec = Field::from_json(object.get("spec")).or_default();
         let EtcdMemberSpec { cluster_name, name, peer_url, client_url, storage, intent, started } =
             spec;
-        let no_intent = ReadError { path: "spec.intent", expected: "what it is there for" };
+        let no_intent = ReadError { path: "spec.intent", expected: "a valid intent" };
         Ok(Self {
             cluster: required_string(&cluster_name, "spec.clusterName")?,
             name: required_string(&name, "spec.name")?,

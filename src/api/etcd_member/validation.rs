@@ -24,7 +24,8 @@ pub(crate) fn validate(
     let Some(old) = old.map(Member::read) else {
         return rules::name(&new.name, names::MAX_MEMBER_NAME_LENGTH, findings);
     };
-    let immutable = "may not be changed: a member keeps its identity; the operator replaces members, people do not";
+    let immutable =
+        "may not be changed: the identity of a member is fixed; the operator replaces members";
     if old.spec.cluster_name != new.spec.cluster_name {
         findings.forbidden("spec.clusterName", immutable);
     }
@@ -33,12 +34,15 @@ pub(crate) fn validate(
     }
     let (was, is) = (old.spec.intent.known().copied(), new.spec.intent.known().copied());
     if was != is && is != Some(Intent::Leave) {
-        findings.forbidden("spec.intent", "may only be changed to \"Leave\", and never back: a member that left is gone from etcd");
+        findings.forbidden(
+            "spec.intent",
+            "may only be changed to \"Leave\" and not back: a removed member cannot rejoin",
+        );
     }
     if is_true(&old.spec.started) && !is_true(&new.spec.started) {
         findings.forbidden(
             "spec.started",
-            "may not be taken back: the member may have promised something to the others",
+            "may not be unset: etcd may have run in a pod of this member",
         );
     }
 }

@@ -1,6 +1,6 @@
 //! Whether `spec.version` may be changed, given the version that runs.
 //! The running version decides and not the previous spec: a spec that was changed twice within a
-//! minute says nothing about the data.
+//! minute does not reflect the data.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use super::path::{NoPath, acceptable, path};
@@ -107,8 +107,8 @@ mod tests {
                 panic!("{new} was allowed")
             };
             let message = reason.to_string();
-            assert!(message.contains("go back to 3.6.16"), "{message}");
-            assert!(message.ends_with(&format!("before you ask for {new}")), "{message}");
+            assert!(message.contains("set 3.6.16, or wait"), "{message}");
+            assert!(message.ends_with(&format!("before requesting {new}")), "{message}");
         }
         assert_eq!(change("3.6.16", "3.7.3", "3.6.12"), Change::Allowed);
         assert_eq!(change("3.7.3", "3.6.16", "3.6.12"), Change::Allowed);

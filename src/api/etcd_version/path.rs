@@ -145,22 +145,22 @@ impl fmt::Display for NoPath {
             Self::UnknownMinor { to } => unknown_minor(f, to.minor()),
             Self::UnknownCurrent { from } => write!(
                 f,
-                "the cluster runs etcd {from}, and this version of Quorate knows no way from {}; create a new cluster and copy the data",
+                "the cluster runs etcd {from}, and this version of Quorate has no upgrade path from {}; create a new cluster and copy the data",
                 from.minor(),
             ),
             Self::BelowMinimum { from, to, min_upgradable, newest } => write!(
                 f,
-                "a cluster that runs {from} may go down to {min_upgradable} or later, not to {to}; use {newest}",
+                "a cluster that runs {from} can be downgraded to {min_upgradable} or later, not to {to}; use {newest}",
             ),
             Self::DowngradeTooFar { from, to, first } => write!(
                 f,
-                "etcd goes down one minor version at a time, from {from} to {first} first; a backup of {} does not load into {}, so the other way is a new cluster into which the data is copied",
+                "etcd is downgraded one minor version at a time, from {from} to {first} first; {} data cannot be restored into {}: alternatively, create a new cluster and copy the data",
                 from.minor(),
                 to.minor(),
             ),
             Self::InProgress { from, target, to } => write!(
                 f,
-                "members of {} and {} may be running together, on the way from {from} to {target}; go back to {from}, or let it reach {target}, before you ask for {to}",
+                "members of {} and {} may run together during the change from {from} to {target}; set {from}, or wait until {target} is reached, before requesting {to}",
                 from.minor(),
                 target.minor(),
             ),
@@ -172,7 +172,7 @@ fn end_of_life(f: &mut fmt::Formatter<'_>, minor: Minor) -> fmt::Result {
     let (supported, oldest) = (policy::supported(), policy::oldest().newest);
     write!(
         f,
-        "etcd {minor} is no longer maintained, and no cluster can go back to it; use a release of {supported}, such as {oldest}",
+        "etcd {minor} is no longer maintained and not supported; use a release of {supported}, such as {oldest}",
     )
 }
 
@@ -233,23 +233,25 @@ mod tests {
         assert!(matches!(min_upgradable, NoPath::BelowMinimum { .. }));
         assert_eq!(
             min_upgradable.to_string(),
-            "a cluster that runs 3.7.3 may go down to 3.6.11 or later, not to 3.6.10; use 3.6.16"
+            "a cluster that runs 3.7.3 can be downgraded to 3.6.11 or later, not to 3.6.10; use 3.6.16"
         );
     }
 
     #[test]
     fn downgrade_by_two_minors_is_rejected_with_an_alternative() {
         let far = rejected("3.7.3", "3.5.35");
-        let words = far.to_string();
+        let message = far.to_string();
         assert!(matches!(far, NoPath::DowngradeTooFar { .. }));
-        for part in ["from 3.7.3 to 3.6.16 first", "3.7 does not load into 3.5", "copied"] {
-            assert!(words.contains(part), "{words}");
+        for part in
+            ["from 3.7.3 to 3.6.16 first", "3.7 data cannot be restored into 3.5", "copy the data"]
+        {
+            assert!(message.contains(part), "{message}");
         }
     }
 
     #[test]
     fn no_path_leads_to_a_rejected_or_unknown_release() {
-        for (from, to, words) in [
+        for (from, to, expected) in [
             (
                 "3.5.35",
                 "3.5.4",
@@ -260,14 +262,14 @@ mod tests {
             (
                 "3.5.35",
                 "3.4.45",
-                "no cluster can go back to it; use a release of 3.5, 3.6 or 3.7, such as 3.5.35",
+                "is no longer maintained and not supported; use a release of 3.5, 3.6 or 3.7, such as 3.5.35",
             ),
             ("3.7.3", "3.8.0", "etcd 3.8 is not known to this version of Quorate"),
-            ("3.4.45", "3.5.35", "knows no way from 3.4"),
-            ("3.8.0", "3.7.3", "knows no way from 3.8"),
+            ("3.4.45", "3.5.35", "has no upgrade path from 3.4"),
+            ("3.8.0", "3.7.3", "has no upgrade path from 3.8"),
         ] {
             let message = rejected(from, to).to_string();
-            assert!(message.contains(words), "{from} to {to}: {message}");
+            assert!(message.contains(expected), "{from} to {to}: {message}");
         }
     }
 

@@ -83,7 +83,7 @@ const BLOCKING_ISSUES: [KnownIssue; 4] = [
 const DEFRAG_CORRUPTION: &str =
     "can corrupt a member that is defragmented while it receives a snapshot; Quorate avoids that";
 const STALE_READ: &str = "can answer a read with old data while the leader changes";
-const WATCH_LEAK: &str = "can show a user with limited rights keys of others through a watch";
+const WATCH_LEAK: &str = "can leak keys through a watch to users without permission to read them";
 
 /// Issues for which a release is allowed with a warning.
 const WARNING_ISSUES: [KnownIssue; 9] = [
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn releases_that_lose_or_corrupt_data_are_rejected_with_a_reason() {
-        for (text, word) in [
+        for (text, expected) in [
             ("3.5.0", "different data after a crash"),
             ("3.5.2", "different data after a crash"),
             ("3.5.3", "acknowledged writes"),
@@ -214,7 +214,7 @@ mod tests {
             ("3.5.13", "older revision"),
         ] {
             match classified(text) {
-                Support::Rejected(reason) => assert!(reason.contains(word), "{text}: {reason}"),
+                Support::Rejected(reason) => assert!(reason.contains(expected), "{text}: {reason}"),
                 other @ (Support::Full
                 | Support::WithWarnings(_)
                 | Support::EndOfLife
@@ -270,7 +270,7 @@ mod tests {
             assert_eq!(lower.minor().minor + 1, upper.minor().minor, "no gap between minors");
             assert!(
                 lower.min_upgradable.is_some(),
-                "{}: no way up without a min_upgradable",
+                "{}: no upgrade path without min_upgradable",
                 lower.minor()
             );
         }
@@ -280,13 +280,13 @@ mod tests {
                 assert!(min_upgradable <= line.newest, "{min_upgradable} is not out yet");
                 assert!(
                     !matches!(classify(min_upgradable), Support::Rejected(_)),
-                    "{min_upgradable} is refused"
+                    "{min_upgradable} is rejected"
                 );
             }
         }
         assert!(
             BLOCKING_ISSUES.is_sorted_by_key(|issue| issue.fixed_in),
-            "the first that fits is the gravest"
+            "the most severe issue comes first"
         );
     }
 
@@ -299,7 +299,7 @@ mod tests {
             .chain([UNTESTED]);
         for reason in reasons {
             let warning = format!("spec.version: etcd 3.5.999 {reason}");
-            assert!(warning.len() <= 120, "{} letters: {warning}", warning.len());
+            assert!(warning.len() <= 120, "{} characters: {warning}", warning.len());
         }
     }
 }

@@ -1,6 +1,6 @@
 //! CEL rules of ExampleApp, in every version that has the fields: the API server runs only the
-//! rules of the version in the request.
-//! They hold while the webhook is unavailable; `validation` has the same rules with longer messages.
+//! rules of the version in the request. They hold while the webhook is unavailable; `validation`
+//! has the same rules with longer messages.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 #[cfg(test)]
@@ -18,17 +18,15 @@ pub(super) fn v1() -> Value {
         data_source_immutable("data.etcd.clusterRef"),
         rule(
             "!(has(self.replicas) && has(self.autoscaling))",
-            "must not have both `replicas` and `autoscaling`: remove the one that shall not rule",
+            "must not have both `replicas` and `autoscaling`: remove one of them",
         ),
         rule(
             "!has(self.restore) || (has(oldSelf.restore) && self.restore == oldSelf.restore)",
-            "`restore` may only be given when the application is made; use an EtcdRestore for a \
-             cluster that exists",
+            "`restore` may only be set when the application is created",
         ),
         rule(
             format!("!has(self.restore) || !({})", has_path("self", "data.etcd.clusterRef")),
-            "`restore` does not go with `data.etcd.clusterRef`: that cluster has its data; use an \
-             EtcdRestore for it",
+            "`restore` cannot be combined with `data.etcd.clusterRef`, which has its own data",
         ),
         rule(
             format!(
@@ -36,7 +34,7 @@ pub(super) fn v1() -> Value {
                 has_path("self", "upgrade.snapshotFirst"),
                 has_path("self", "backup.destination"),
             ),
-            "`upgrade.snapshotFirst` needs `backup.destination`: say where the backup goes",
+            "`upgrade.snapshotFirst` requires `backup.destination`",
         ),
     ];
     rules.extend(volumes_immutable());
@@ -73,7 +71,7 @@ pub(super) fn autoscaling() -> Value {
 
 /// TLS requires a host.
 pub(super) fn exposure() -> Value {
-    json!([rule("!has(self.tls) || has(self.host)", "`tls` needs `host`: say what it is for")])
+    json!([rule("!has(self.tls) || has(self.host)", "`tls` requires `host`")])
 }
 
 /// Backup fields of v1alpha1 and v1beta1 must be valid for the hub's schema as well.
@@ -86,15 +84,15 @@ pub(super) fn backup_store() -> Value {
         ),
         rule(
             format!("!has(self.host) || {} || {}", is("s3"), is("azure")),
-            "`host` goes with `storageType` 's3', where it is the server, and 'azure', where it is \
-             the storage account",
+            "`host` requires `storageType` 's3', where it is the server, or 'azure', where it is the \
+             storage account",
         ),
         rule(
             format!(
                 "!{} || (has(self.host) && self.host.matches('^[a-z0-9]{{3,24}}$'))",
                 is("azure")
             ),
-            "`storageType` 'azure' needs the storage account as `host`: 3 to 24 lower case letters \
+            "`storageType` 'azure' requires the storage account as `host`: 3 to 24 lower case letters \
              and digits",
         ),
         rule(
@@ -120,7 +118,10 @@ pub(super) fn backup_store() -> Value {
 pub(super) fn backup_store_with_prefix() -> Value {
     let mut rules = backup_store();
     if let Some(rules) = rules.as_array_mut() {
-        rules.push(rule("!has(self.prefix) || has(self.storageType)", "`prefix` needs a place"));
+        rules.push(rule(
+            "!has(self.prefix) || has(self.storageType)",
+            "`prefix` requires `storageType`",
+        ));
     }
     rules
 }
@@ -128,17 +129,17 @@ pub(super) fn backup_store_with_prefix() -> Value {
 fn requires(path: &str, other: &str) -> Value {
     rule(
         format!("!({}) || ({})", has_path("self", path), has_path("self", other)),
-        format!("`{path}` needs `{other}`: say where the backups go"),
+        format!("`{path}` requires `{other}`"),
     )
 }
 
 /// The reference to the EtcdCluster is immutable.
 fn data_source_immutable(path: &str) -> Value {
-    immutable(path, "the data would stay behind; make a new application instead")
+    immutable(path, "the data would not be moved; create a new application instead")
 }
 
 /// The immutable volume fields of EtcdCluster, rejected where the user sets them.
 fn volumes_immutable() -> [Value; 2] {
     let (size, class) = ("data.etcd.managed.storage.size", "data.etcd.managed.storage.className");
-    [size_not_removed(size), immutable(class, "a volume stays in its class")]
+    [size_not_removed(size), immutable(class, "volumes keep their StorageClass")]
 }

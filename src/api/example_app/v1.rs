@@ -34,12 +34,11 @@ object! {
         status = "ExampleAppStatus",
         shortname = "exapp",
         category = "quorate",
-        doc = "Example web application that stores its data in etcd, with its EtcdCluster, Ingress and backups.",
+        doc = "Example web application that stores its data in etcd, with its EtcdCluster and Ingress. Not reconciled in this release: objects of this kind are only stored.",
         scale(spec_replicas_path = ".spec.replicas", status_replicas_path = ".status.replicas", label_selector_path = ".status.selector"),
         printcolumn(name = "Version", type_ = "string", json_path = ".status.currentVersion", description = "Version in use."),
         printcolumn(name = "Ready", type_ = "integer", json_path = ".status.readyReplicas", description = "Number of ready replicas."),
         printcolumn(name = "URL", type_ = "string", json_path = ".status.url", description = "URL of the application."),
-        printcolumn(name = "Last Backup", type_ = "date", json_path = ".status.backup.lastBackupTime", description = "Time of the last successful backup."),
         printcolumn(name = "Status", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].reason", description = "Reason of the Ready condition."),
         printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp", description = "Time since creation."),
         printcolumn(name = "Target", type_ = "string", priority = 1, json_path = ".spec.version", description = "Desired version."),
@@ -65,15 +64,16 @@ object! {
         data: Data,
         /// Service and Ingress of the application.
         exposure: Exposure,
-        /// Scheduled backups.
+        /// Scheduled backups. Not supported in this release.
         backup: Backup,
-        /// Backup to start from. It can only be set when the application is created.
+        /// Backup to start from. It can only be set when the application is created. Not supported
+        /// in this release.
         restore: Restore,
         /// Settings of version changes.
         upgrade: Upgrade,
         /// Resource requests and limits of each replica.
         resources: Resources,
-        /// Pauses reconciliation; status is still updated.
+        /// Pauses reconciliation; status is still updated. Default: false.
         paused: bool,
         /// What happens to the application when this object is deleted: `Delete` deletes the
         /// application, and its dedicated EtcdCluster by the policy of that cluster; `Disconnect`
@@ -136,7 +136,7 @@ object! {
         /// Size of the volume of each member. It can be increased and not decreased. Default:
         /// 10Gi.
         size: VolumeSize,
-        /// StorageClass of the PVCs; the default StorageClass if unset. Immutable.
+        /// StorageClass of the PVCs. Immutable. Default: the default StorageClass.
         class_name: ClassName,
     }
 }
@@ -159,9 +159,9 @@ object! {
     pub struct Exposure {
         /// Type of the Service: `ClusterIP`, `NodePort` or `LoadBalancer`. Default: `ClusterIP`.
         service_type: ServiceType,
-        /// Host name of the Ingress, such as `app.example.com`. No Ingress is created if unset.
+        /// Host name of the Ingress, such as `app.example.com`. Default: no Ingress is created.
         host: HostName,
-        /// TLS certificate of the Ingress; plaintext if unset.
+        /// TLS certificate of the Ingress. Default: plaintext.
         tls: ExposureTls,
     }
 }
@@ -178,11 +178,12 @@ object! {
 object! {
     /// Scheduled backups.
     pub struct Backup {
-        /// Cron schedule of backups, such as `0 3 * * *`.
+        /// Cron schedule of backups, such as `0 3 * * *`. Default: `0 3 * * *` if a destination is
+        /// set.
         schedule: Schedule,
-        /// Time zone of the schedule; UTC if unset.
+        /// Time zone of the schedule. Default: UTC.
         time_zone: TimeZone,
-        /// Suspends the schedule.
+        /// Suspends the schedule. Default: false.
         suspend: bool,
         /// Object store or volume for backups.
         destination: Destination,
@@ -194,7 +195,8 @@ object! {
 object! {
     /// Settings of version changes.
     pub struct Upgrade {
-        /// Take a backup before the data is changed. Requires `backup.destination`.
+        /// Takes a backup before the data is changed. Requires `backup.destination`. Default:
+        /// false.
         snapshot_first: bool,
         /// Number of failed starts after which the previous version is restored. Default: 3.
         #[schemars(range(min = 1, max = 100))]

@@ -24,10 +24,9 @@ object! {
         namespaced,
         deprecated = "example-app.appdelivery.cncf.io/v1alpha1 ExampleApp is deprecated; use example-app.appdelivery.cncf.io/v1 ExampleApp",
         status = "ExampleAppStatus",
-        doc = "Example web application that stores its data in etcd, with its EtcdCluster, Ingress and backups.",
+        doc = "Example web application that stores its data in etcd, with its EtcdCluster and Ingress. Not reconciled in this release: objects of this kind are only stored.",
         printcolumn(name = "Version", type_ = "string", json_path = ".status.currentVersion", description = "Version in use."),
         printcolumn(name = "URL", type_ = "string", json_path = ".status.url", description = "URL of the application."),
-        printcolumn(name = "Last Backup", type_ = "string", json_path = ".status.backup.lastBackupTime", description = "Time of the last successful backup."),
         printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp", description = "Time since creation."),
     )]
     #[schemars(extend("required" = ["appVersion"]))]
@@ -37,7 +36,7 @@ object! {
         /// Features by name, in lower camel case: `true` enables, `false` disables.
         #[schemars(extend("maxProperties" = 32))]
         features: Features,
-        /// Backup settings.
+        /// Backup settings. Not supported in this release.
         backup: Backup,
     }
 }
@@ -46,12 +45,12 @@ object! {
     /// Backup settings.
     #[schemars(extend("x-kubernetes-validations" = cel_rules::backup_store()))]
     pub struct Backup {
-        /// Enables backups.
+        /// Enables backups. Default: false.
         enabled: bool,
         /// Type of the store: `s3`, `gcs`, `azure` or `volume`.
         storage_type: StorageType,
-        /// For `s3`: host of the server, reached by https; Amazon S3 if unset. For `azure`: the
-        /// storage account.
+        /// For `azure`: the storage account. For `s3`: host of the server, reached by https.
+        /// Default: Amazon S3.
         host: Host,
         /// Name of the bucket, the container or the PersistentVolumeClaim.
         bucket_name: StoreName,

@@ -25,12 +25,11 @@ object! {
         namespaced,
         deprecated = "example-app.appdelivery.cncf.io/v1beta1 ExampleApp is deprecated; use example-app.appdelivery.cncf.io/v1 ExampleApp",
         status = "ExampleAppStatus",
-        doc = "Example web application that stores its data in etcd, with its EtcdCluster, Ingress and backups.",
+        doc = "Example web application that stores its data in etcd, with its EtcdCluster and Ingress. Not reconciled in this release: objects of this kind are only stored.",
         scale(spec_replicas_path = ".spec.replicas", status_replicas_path = ".status.replicas", label_selector_path = ".status.selector"),
         printcolumn(name = "Version", type_ = "string", json_path = ".status.currentVersion", description = "Version in use."),
         printcolumn(name = "Ready", type_ = "integer", json_path = ".status.readyReplicas", description = "Number of ready replicas."),
         printcolumn(name = "URL", type_ = "string", json_path = ".status.url", description = "URL of the application."),
-        printcolumn(name = "Last Backup", type_ = "date", json_path = ".status.lastBackupTime", description = "Time of the last successful backup."),
         printcolumn(name = "Status", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].reason", description = "Reason of the Ready condition."),
         printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp", description = "Time since creation."),
     )]
@@ -44,14 +43,15 @@ object! {
         /// Names of the enabled features, in lower camel case.
         #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "set"))]
         features: Vec<FeatureName>,
-        /// Cron schedule of backups in UTC, such as `0 3 * * *`.
+        /// Cron schedule of backups in UTC, such as `0 3 * * *`. Not supported in this release.
+        /// Default: `0 3 * * *` if a destination is set.
         schedule: Schedule,
-        /// Object store or volume for backups.
+        /// Object store or volume for backups. Not supported in this release.
         destination: Destination,
-        /// Name of an existing EtcdCluster for the data; a dedicated one is created if unset.
-        /// Immutable.
+        /// Name of an existing EtcdCluster for the data. Immutable. Default: a dedicated one is
+        /// created.
         etcd_cluster: ObjectName,
-        /// Pauses reconciliation; status is still updated.
+        /// Pauses reconciliation; status is still updated. Default: false.
         paused: bool,
     }
 }
@@ -62,8 +62,8 @@ object! {
     pub struct Destination {
         /// Type of the store: `s3`, `gcs`, `azure` or `volume`.
         storage_type: StorageType,
-        /// For `s3`: host of the server, reached by https; Amazon S3 if unset. For `azure`: the
-        /// storage account.
+        /// For `azure`: the storage account. For `s3`: host of the server, reached by https.
+        /// Default: Amazon S3.
         host: Host,
         /// Name of the bucket, the container or the PersistentVolumeClaim.
         bucket_name: StoreName,

@@ -154,7 +154,7 @@ impl FromObject for ExampleApp {
 
 fn release(version: &Field<AppVersion>) -> Result<AppRelease, ReadError> {
     let release = version.known().and_then(|version| AppRelease::parse(version.as_str()));
-    release.ok_or(ReadError { path: "spec.version", expected: "a release of the application" })
+    release.ok_or(ReadError { path: "spec.version", expected: "a version of the application" })
 }
 
 fn scale(replicas: &Field<i32>, range: Field<Autoscaling>) -> Result<Replicas, ReadError> {

@@ -24,7 +24,7 @@ pub(super) type App = HubObject<ExampleAppSpec, ExampleAppStatus>;
 pub(crate) fn validate(
     old: Option<&Value>,
     new: &Value,
-    facts: &ValidationContext<'_>,
+    context: &ValidationContext<'_>,
     findings: &mut Findings,
 ) {
     let (old, new) = (old.map(App::read), App::read(new));
@@ -32,25 +32,25 @@ pub(crate) fn validate(
     if old.is_none() {
         rules::name(&new.name, names::MAX_APP_NAME_LENGTH, findings);
     }
-    if let Some(words) = facts.features.stored_only_warning(Feature::Application) {
-        findings.warn(words);
+    if let Some(message) = context.features.stored_only_warning(Feature::Application) {
+        findings.warn(message);
     }
     release(old, &new, findings);
     pod::image(&new.spec.image, "spec.image", findings);
     replicas(&new, findings);
     features(&new, findings);
-    data::data(old, &new, facts, findings);
+    data::data(old, &new, context, findings);
     exposure(&new, findings);
-    backups(&new, facts, findings);
-    restore(old, &new, facts, findings);
-    upgrade(&new, facts, findings);
+    backups(&new, context, findings);
+    restore(old, &new, context, findings);
+    upgrade(&new, context, findings);
     pod::resources(&new.spec.resources, "spec.resources", findings);
 }
 
 /// Whether this release has a controller for applications. While it has none, the objects are only
 /// stored; one warning covers all of their fields.
-fn runs(facts: &ValidationContext<'_>) -> bool {
-    facts.features.contains(Feature::Application)
+fn runs(context: &ValidationContext<'_>) -> bool {
+    context.features.contains(Feature::Application)
 }
 
 /// The version in use or a later one. An unfinished upgrade may be reverted: the version in use
@@ -65,8 +65,8 @@ fn release(old: Option<&App>, new: &App, findings: &mut Findings) {
         findings.invalid(
             "spec.version",
             format!(
-                "must be {current}, which is in use, or later: an older release may not know the data \
-                 as it is now; restore a backup into a new ExampleApp instead"
+                "must be {current}, which is in use, or later: an older release may not be able to \
+                 read the data; create a new ExampleApp instead"
             ),
         );
     }
@@ -79,16 +79,15 @@ fn replicas(new: &App, findings: &mut Findings) {
     if new.spec.replicas.is_set() {
         findings.invalid(
             "spec.replicas",
-            "must be left out with `spec.autoscaling`, which chooses the number; write null if a \
-             default stands there",
+            "must not be set together with `spec.autoscaling`; set it to null to remove a default",
         );
     }
-    if let (Some(least), Some(most)) = (min_replicas.known(), max_replicas.known())
-        && least > most
+    if let (Some(min), Some(max)) = (min_replicas.known(), max_replicas.known())
+        && min > max
     {
         findings.invalid(
             "spec.autoscaling.minReplicas",
-            format!("must be at most `spec.autoscaling.maxReplicas`, which is {most}"),
+            format!("must be at most `spec.autoscaling.maxReplicas`, which is {max}"),
         );
     }
 }
@@ -100,11 +99,11 @@ fn features(new: &App, findings: &mut Findings) {
             continue;
         }
         let hint = suggest::did_you_mean(name, FEATURES.iter().copied())
-            .map(|meant| format!(" (did you mean {meant}?)"))
+            .map(|suggestion| format!(" (did you mean {suggestion}?)"))
             .unwrap_or_default();
         findings.invalid(
             FieldPath::from("spec.features").key(name),
-            format!("\"{name}\" is not a feature; there are {}{hint}", FEATURES.join(" and ")),
+            format!("\"{name}\" is not a feature; supported are {}{hint}", FEATURES.join(" and ")),
         );
     }
 }
@@ -112,73 +111,63 @@ fn features(new: &App, findings: &mut Findings) {
 fn exposure(new: &App, findings: &mut Findings) {
     let Some(Exposure { service_type: _, host, tls }) = new.spec.exposure.known() else { return };
     if !host.is_set() && tls.is_set() {
-        let detail = "require_feature `spec.exposure.host`: a certificate is for a name";
+        let detail = "requires `spec.exposure.host`";
         findings.invalid("spec.exposure.tls", detail);
     }
     if host.known().is_some() && !tls.is_set() {
-        findings.warn(
-            "no `spec.exposure.tls`: passwords of the application's users travel in the clear",
-        );
+        findings.warn("no `spec.exposure.tls`: passwords of users are sent in plaintext");
     }
 }
 
-fn backups(new: &App, facts: &ValidationContext<'_>, findings: &mut Findings) {
+fn backups(new: &App, context: &ValidationContext<'_>, findings: &mut Findings) {
     let Some(desired) = new.spec.backup.known() else { return };
     let suspended = desired.suspend.known() == Some(&true);
-    require_feature(Feature::Backup, !suspended && runs(facts), "spec.backup", facts, findings);
-    let places = ["spec.backup.schedule", "spec.backup.timeZone"];
-    backup::schedule(&desired.schedule, &desired.time_zone, places, facts, findings);
+    require_feature(Feature::Backup, !suspended && runs(context), "spec.backup", context, findings);
+    let paths = ["spec.backup.schedule", "spec.backup.timeZone"];
+    backup::schedule(&desired.schedule, &desired.time_zone, paths, context, findings);
     // `suspend: false` requests backups, as `enabled: true` does in v1alpha1.
-    let asked_by = if desired.schedule.is_set() {
+    let requested_by = if desired.schedule.is_set() {
         Some("spec.backup.schedule")
     } else {
         (desired.suspend.known() == Some(&false)).then_some("spec.backup.suspend")
     };
-    let place = "spec.backup.destination";
-    let in_spoke = facts.request_version != kinds::EXAMPLE_APP.hub().name;
-    let with =
-        if in_spoke { "with `storageType` and `bucketName`" } else { "such as in an `s3` block" };
-    backup::require_destination(&desired.destination, asked_by, with, place, findings);
-    backup::destination(&desired.destination, place, findings);
+    let path = "spec.backup.destination";
+    let in_spoke = context.request_version != kinds::EXAMPLE_APP.hub().name;
+    let example =
+        if in_spoke { "with `storageType` and `bucketName`" } else { "such as an `s3` object" };
+    backup::require_destination(&desired.destination, requested_by, example, path, findings);
+    backup::destination(&desired.destination, path, findings);
     if desired.schedule.known().is_some() {
-        backup::retention(&desired.retention, "spec.backup.retention", facts, findings);
+        backup::retention(&desired.retention, "spec.backup.retention", context, findings);
     }
 }
 
-fn restore(old: Option<&App>, new: &App, facts: &ValidationContext<'_>, findings: &mut Findings) {
+fn restore(old: Option<&App>, new: &App, context: &ValidationContext<'_>, findings: &mut Findings) {
     let Some(desired) = new.spec.restore.known() else { return };
     if old.is_some_and(|old| old.spec.restore.known() != Some(desired)) {
-        findings.forbidden(
-            "spec.restore",
-            "may only be given when the application is made; make a new ExampleApp for old data",
-        );
+        findings.forbidden("spec.restore", "may only be set when the application is created");
     }
     require_feature(
         Feature::Restore,
-        old.is_none() && runs(facts),
+        old.is_none() && runs(context),
         "spec.restore",
-        facts,
+        context,
         findings,
     );
     if data::cluster_ref(new).is_some() {
-        findings.invalid(
-            "spec.restore",
-            "must be left out with `spec.data.etcd.clusterRef`: restore that EtcdCluster itself",
-        );
+        findings
+            .invalid("spec.restore", "must not be set together with `spec.data.etcd.clusterRef`");
     }
     backup::backup_source(&desired.from, "spec.restore.from", &new.namespace, findings);
 }
 
-fn upgrade(new: &App, facts: &ValidationContext<'_>, findings: &mut Findings) {
-    let place = "spec.upgrade.snapshotFirst";
-    let asked =
+fn upgrade(new: &App, context: &ValidationContext<'_>, findings: &mut Findings) {
+    let path = "spec.upgrade.snapshotFirst";
+    let requested =
         new.spec.upgrade.known().and_then(|upgrade| upgrade.snapshot_first.known()) == Some(&true);
-    require_feature(Feature::Backup, asked && runs(facts), place, facts, findings);
+    require_feature(Feature::Backup, requested && runs(context), path, context, findings);
     let destination = new.spec.backup.known().is_some_and(|backup| backup.destination.is_set());
-    if asked && !destination {
-        findings.invalid(
-            place,
-            "require_feature `spec.backup.destination`: say there where the backup goes, or leave this out",
-        );
+    if requested && !destination {
+        findings.invalid(path, "requires `spec.backup.destination`; set it or remove this field");
     }
 }

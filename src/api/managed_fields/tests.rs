@@ -1,4 +1,4 @@
-//! Owners as the apiserver lists them, and as somebody else might.
+//! Managed fields as written by the API server, and as a hostile client might write them.
 
 use serde_json::json;
 
@@ -13,18 +13,18 @@ fn object(fields: &Value) -> Value {
 }
 
 #[test]
-fn those_who_own_a_part_of_the_spec_are_found_with_their_fields() {
+fn entries_of_the_spec_are_read_with_their_fields() {
     let object = object(&json!({"f:spec": {
         "f:replicas": {},
         "f:options": {".": {}, "f:snapshotCount": {}},
         "f:items": {"k:{\"name\":\"x\"}": {".": {}, "f:name": {}, "f:size": {}}},
     }}));
-    let owners = managed_fields(&object).unwrap();
-    assert_eq!(owners.of_spec().count(), 1, "who owns only status is no owner of the spec");
-    let mine = owners.of_spec().next().unwrap();
-    assert!(mine.is_applied_by("a") && !mine.is_applied_by("b"));
+    let managed = managed_fields(&object).unwrap();
+    assert_eq!(managed.of_spec().count(), 1, "an entry of the status is not one of the spec");
+    let entry = managed.of_spec().next().unwrap();
+    assert!(entry.is_applied_by("a") && !entry.is_applied_by("b"));
     let item = "k:{\"name\":\"x\"}";
-    let paths = mine.fields.paths();
+    let paths = entry.fields.paths();
     let expected: [&[&str]; 5] = [
         &["f:items", item],
         &["f:items", item, "f:name"],
@@ -33,19 +33,19 @@ fn those_who_own_a_part_of_the_spec_are_found_with_their_fields() {
         &["f:replicas"],
     ];
     assert_eq!(paths, expected);
-    for (path, touched) in [
+    for (path, contained) in [
         (&["f:replicas"][..], true),
         (&["f:options"], true),
         (&["f:options", "f:other"], false),
         (&["f:replicas", "f:part"], false),
         (&["f:version"], false),
     ] {
-        assert_eq!(mine.fields.contains(path), touched, "{path:?}");
+        assert_eq!(entry.fields.contains(path), contained, "{path:?}");
     }
 }
 
 #[test]
-fn a_list_of_owners_that_cannot_be_read_is_none() {
+fn unreadable_managed_fields_are_none() {
     for fields in [json!(5), json!({"f:spec": "all"})] {
         assert!(managed_fields(&object(&fields)).is_none(), "{fields}");
     }
@@ -54,7 +54,7 @@ fn a_list_of_owners_that_cannot_be_read_is_none() {
 }
 
 #[test]
-fn a_path_leads_to_a_key_an_item_a_value_or_an_index() {
+fn path_selects_a_key_an_item_a_value_or_an_index() {
     let spec = json!({"a": {"b": 1}, "items": [{"name": "x", "n": 2}], "set": ["p", "q"]});
     for (path, value) in [
         (&["f:a", "f:b"][..], Some(json!(1))),
@@ -73,16 +73,16 @@ fn a_path_leads_to_a_key_an_item_a_value_or_an_index() {
 }
 
 #[test]
-fn what_is_taken_away_takes_its_empty_blocks_with_it_unless_they_are_owned() {
+fn removed_field_removes_its_empty_parents_unless_they_are_owned() {
     let spec = json!({"a": {"b": {"c": 1}, "d": 2}, "items": [{"name": "x"}]});
-    let taken = |path: &[&str], owned: &[&str]| {
+    let without = |path: &[&str], owned: &[&str]| {
         let mut spec = spec.clone();
-        remove_field(&mut spec, path, &|around| around == owned);
+        remove_field(&mut spec, path, &|enclosing| enclosing == owned);
         spec
     };
-    assert_eq!(taken(&["f:a", "f:b", "f:c"], &[])["a"], json!({"d": 2}));
-    assert_eq!(taken(&["f:a", "f:b", "f:c"], &["f:a", "f:b"])["a"], json!({"b": {}, "d": 2}));
-    assert_eq!(taken(&["f:items", "k:{\"name\":\"x\"}"], &[]).get("items"), None);
-    assert_eq!(taken(&["f:nowhere", "f:c"], &[]), spec);
-    assert_eq!(taken(&[], &[]), spec);
+    assert_eq!(without(&["f:a", "f:b", "f:c"], &[])["a"], json!({"d": 2}));
+    assert_eq!(without(&["f:a", "f:b", "f:c"], &["f:a", "f:b"])["a"], json!({"b": {}, "d": 2}));
+    assert_eq!(without(&["f:items", "k:{\"name\":\"x\"}"], &[]).get("items"), None);
+    assert_eq!(without(&["f:nowhere", "f:c"], &[]), spec);
+    assert_eq!(without(&[], &[]), spec);
 }

@@ -1,24 +1,24 @@
-//! Places as people write them, rightly and wrongly.
+//! Valid and invalid endpoints, hosts, buckets and repositories.
 use proptest::prelude::*;
 
 use super::*;
 
-fn fine(check: fn(&str) -> Option<String>, texts: &[&str]) {
+fn assert_valid(check: fn(&str) -> Option<String>, texts: &[&str]) {
     for text in texts {
         assert_eq!(check(text), None, "{text}");
     }
 }
 
-fn wrong(check: fn(&str) -> Option<String>, texts: &[(&str, &str)]) {
-    for (text, words) in texts {
-        let said = check(text).unwrap_or_else(|| panic!("{text:?} was taken"));
-        assert!(said.contains(words), "{text:?}: {said}");
+fn assert_invalid(check: fn(&str) -> Option<String>, texts: &[(&str, &str)]) {
+    for (text, expected) in texts {
+        let error = check(text).unwrap_or_else(|| panic!("{text:?} was accepted"));
+        assert!(error.contains(expected), "{text:?}: {error}");
     }
 }
 
 #[test]
-fn an_endpoint_is_a_scheme_a_host_and_perhaps_a_port() {
-    fine(
+fn endpoint_is_a_scheme_a_host_and_an_optional_port() {
+    assert_valid(
         endpoint_error,
         &[
             "https://s3.eu-central-1.amazonaws.com",
@@ -33,19 +33,19 @@ fn an_endpoint_is_a_scheme_a_host_and_perhaps_a_port() {
 }
 
 #[test]
-fn an_endpoint_with_more_or_less_says_what_to_write() {
-    wrong(
+fn error_of_an_endpoint_states_the_correct_value() {
+    assert_invalid(
         endpoint_error,
         &[
             ("", "must not be empty"),
-            ("minio:9000", "write 'https://minio:9000', or 'http://minio:9000' if it has no TLS"),
+            ("minio:9000", "write 'https://minio:9000', or 'http://minio:9000' without TLS"),
             ("s3://bucket", "not with 's3://'"),
             ("HTTPS://minio", "not with 'HTTPS://'"),
             ("https://minio:9000/", "write 'https://minio:9000'"),
-            ("https://minio/bucket", "the bucket goes into `bucket`"),
+            ("https://minio/bucket", "set the bucket in `bucket`"),
             ("https://minio?x=1", "write 'https://minio'"),
             ("https://minio#top", "write 'https://minio'"),
-            ("https://key:secret@minio", "name a Secret"),
+            ("https://key:secret@minio", "use a Secret"),
             ("https://", "must have a host"),
             ("https:///bucket", "must have a host"),
             ("https://:9000", "must have a host"),
@@ -70,9 +70,12 @@ fn an_endpoint_with_more_or_less_says_what_to_write() {
 }
 
 #[test]
-fn a_host_has_no_scheme_and_no_path() {
-    fine(host_error, &["my-backup.example.com", "my-backup.example.com:8443", "10.0.0.1", "a"]);
-    wrong(
+fn host_has_no_scheme_and_no_path() {
+    assert_valid(
+        host_error,
+        &["my-backup.example.com", "my-backup.example.com:8443", "10.0.0.1", "a"],
+    );
+    assert_invalid(
         host_error,
         &[
             ("https://my-backup.example.com/x", "write 'my-backup.example.com' without 'https://'"),
@@ -88,16 +91,16 @@ fn a_host_has_no_scheme_and_no_path() {
 #[test]
 fn buckets_follow_the_rules_of_amazon() {
     let longest = "a".repeat(63);
-    fine(bucket_error, &["example-backup", "a.b-c.1", "123", "1.2.3", &longest]);
-    wrong(
+    assert_valid(bucket_error, &["example-backup", "a.b-c.1", "123", "1.2.3", &longest]);
+    assert_invalid(
         bucket_error,
         &[
             ("", "must not be empty"),
-            ("ab", "must have 3 to 63 characters; it has 2"),
-            (&"a".repeat(64), "it has 64"),
+            ("ab", "must have 3 to 63 characters, and has 2"),
+            (&"a".repeat(64), "and has 64"),
             ("My-Bucket", "write 'my-bucket'"),
-            ("my_bucket", "'_' is none of them"),
-            ("b\u{FC}cher", "'\u{FC}' is none of them"),
+            ("my_bucket", "'_' is not allowed"),
+            ("b\u{FC}cher", "'\u{FC}' is not allowed"),
             ("-abc", "begin and end with"),
             ("abc-", "begin and end with"),
             (".abc", "begin and end with"),
@@ -108,7 +111,7 @@ fn buckets_follow_the_rules_of_amazon() {
             ("abc-s3alias", "must not end with '-s3alias'"),
             ("abc--ol-s3", "must not end with '--ol-s3'"),
             ("s3://my-bucket/x", "write 'my-bucket'"),
-            ("my-bucket/x", "the rest into `prefix`"),
+            ("my-bucket/x", "set the rest in `prefix`"),
             ("my bucket", "must not have spaces"),
             ("my\u{2014}bucket", "write 'my-bucket'"),
         ],
@@ -116,8 +119,8 @@ fn buckets_follow_the_rules_of_amazon() {
 }
 
 #[test]
-fn a_repository_carries_neither_a_tag_nor_a_digest() {
-    fine(
+fn repository_has_neither_a_tag_nor_a_digest() {
+    assert_valid(
         repository_error,
         &[
             "etcd",
@@ -128,7 +131,7 @@ fn a_repository_carries_neither_a_tag_nor_a_digest() {
             "gcr.io/etcd-development/etcd",
         ],
     );
-    wrong(
+    assert_invalid(
         repository_error,
         &[
             ("", "must not be empty"),
@@ -136,7 +139,7 @@ fn a_repository_carries_neither_a_tag_nor_a_digest() {
             ("quay.io/coreos/etcd:v3.6.16", "write 'quay.io/coreos/etcd'"),
             ("localhost:5000/etcd:latest", "write 'localhost:5000/etcd'"),
             ("etcd:latest", "write 'etcd'"),
-            ("quay.io/coreos/etcd@sha256:0123", "must not carry a digest"),
+            ("quay.io/coreos/etcd@sha256:0123", "must not contain a digest"),
             ("quay.io/coreos/etcd:v3@sha256:0123", "write 'quay.io/coreos/etcd'"),
             ("https://quay.io/coreos/etcd", "write 'quay.io/coreos/etcd'"),
             ("Quay.io/coreos/etcd", "write 'quay.io/coreos/etcd'"),
@@ -151,14 +154,14 @@ fn a_repository_carries_neither_a_tag_nor_a_digest() {
 
 proptest! {
     #[test]
-    fn whatever_arrives_is_no_panic(text in "\\PC{0,60}") {
+    fn arbitrary_input_does_not_panic(text in "\\PC{0,60}") {
         for check in [endpoint_error, host_error, bucket_error, repository_error] {
             prop_assert_ne!(check(&text), Some(String::new()));
         }
     }
 
     #[test]
-    fn what_a_repository_may_be_is_within_the_schema(text in "[a-z0-9.:/_@-]{1,30}") {
+    fn valid_repository_matches_the_schema(text in "[a-z0-9.:/_@-]{1,30}") {
         let schema =
             "^[a-z0-9]([a-z0-9._-]*[a-z0-9])?(:[0-9]{1,5}/[a-z0-9._-]+)?(/[a-z0-9._-]+)*$";
         if repository_error(&text).is_none() {

@@ -124,7 +124,7 @@ object! {
     pub struct PodTerm {
         /// Label selector of the pods.
         label_selector: LabelSelector,
-        /// Namespaces of the pods; the namespace of the pod itself if unset.
+        /// Namespaces of the pods. Default: the namespace of the pod itself.
         #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "atomic"))]
         namespaces: Vec<ObjectName>,
         /// Namespaces of the pods, by label.

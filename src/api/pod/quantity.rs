@@ -48,7 +48,7 @@ impl JsonSchema for Quantity {
         json_schema!({
             "x-kubernetes-int-or-string": true,
             "anyOf": [{ "type": "integer" }, { "type": "string" }],
-            "title": "an amount: a number, or a number with a suffix",
+            "title": "a quantity: a number, or a number with a suffix",
             "example": "500m",
             "maxLength": 32,
             "minimum": 0,

@@ -51,6 +51,6 @@ pub(crate) fn to_core_type<T: Serialize + Clone, Own: DeserializeOwned>(
     let read = |block: T| serde_json::to_value(block).and_then(serde_json::from_value).ok();
     match collection(field, path)? {
         None => Ok(None),
-        Some(block) => read(block).map(Some).ok_or(ReadError { path, expected: "as a Pod has it" }),
+        Some(block) => read(block).map(Some).ok_or(ReadError { path, expected: "valid in a Pod" }),
     }
 }

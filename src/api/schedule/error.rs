@@ -105,17 +105,17 @@ impl ScheduleError {
             Self::FieldCount(count) => fmt_field_count(f, *count),
             Self::TimeOfDay { suggestion } => write!(
                 f,
-                "is a time of the day; a schedule has five fields: write \"{suggestion}\" for every day at that time"
+                "is a time of day and not a schedule: write \"{suggestion}\" for every day at that time"
             ),
             Self::TimeZoneInExpression => {
-                f.write_str("names a time zone; write it into `timeZone` instead")
+                f.write_str("contains a time zone; set `timeZone` instead")
             }
             Self::Typographic { suggestion } => {
                 write!(f, "has typographic characters; write \"{suggestion}\" with plain ones")
             }
             Self::UnknownName { name, suggestion } => write!(
                 f,
-                "'{name}' stands for no schedule{}; the names are '@hourly', '@daily', '@weekly', '@monthly' and '@yearly'",
+                "'{name}' is not a schedule{}; the names are '@hourly', '@daily', '@weekly', '@monthly' and '@yearly'",
                 suggestion_text(*suggestion)
             ),
             Self::OutOfRange { field, value } => {
@@ -125,7 +125,7 @@ impl ScheduleError {
             Self::UnknownWord { field, word, suggestion } => {
                 write!(
                     f,
-                    "'{word}' is no {field}{}; {}",
+                    "'{word}' is not a valid {field}{}; {}",
                     suggestion_text(*suggestion),
                     field.allowed()
                 )
@@ -142,10 +142,10 @@ impl ScheduleError {
                 field.bounds().1
             ),
             Self::InvalidItem { field, item } => {
-                write!(f, "the {field} '{item}' is not understood; {}", field.allowed())
+                write!(f, "the {field} '{item}' is invalid; {}", field.allowed())
             }
-            Self::Unparsable { text } => write!(f, "'{text}' is not understood"),
-            Self::NeverRuns => f.write_str("never fires: no month has such a day"),
+            Self::Unparsable { text } => write!(f, "'{text}' is invalid"),
+            Self::NeverRuns => f.write_str("never runs: no month has such a day"),
             Self::UnknownTimeZone { name, suggestion } => {
                 write!(f, "'{name}' is not a time zone{}", suggestion_text(suggestion.as_deref()))
             }

@@ -51,7 +51,7 @@ fn every_name_of_the_schema_is_known() {
 fn time_zone_is_honored_across_daylight_saving_changes() {
     assert_eq!(next("0 3 * * *", "Europe/Berlin", NOON), "2026-01-16T02:00:00Z");
     assert_eq!(next("0 3 * * *", "Europe/Berlin", "2026-07-01T12:00:00Z"), "2026-07-02T01:00:00Z");
-    // 02:30 is left out on this day: the run is the first time after the gap, once.
+    // 02:30 does not exist on this day: the run is the first time after the gap, once.
     let gap = next("30 2 * * *", "Europe/Berlin", "2026-03-28T12:00:00Z");
     assert_eq!(gap, "2026-03-29T01:00:00Z");
     assert_eq!(next("30 2 * * *", "Europe/Berlin", &gap), "2026-03-30T00:30:00Z");
@@ -71,13 +71,13 @@ fn impossible_day_is_reported_without_a_long_search() {
         "0 0 30-31 2 *",
         "0 0 31W 2 *",
     ] {
-        let plan = parse(text, None).unwrap();
-        assert_eq!(plan.next(at(NOON)), Err(ScheduleError::NeverRuns), "{text}");
-        assert_eq!(plan.shortest_gap(at(NOON)), Err(ScheduleError::NeverRuns), "{text}");
+        let cron = parse(text, None).unwrap();
+        assert_eq!(cron.next(at(NOON)), Err(ScheduleError::NeverRuns), "{text}");
+        assert_eq!(cron.shortest_gap(at(NOON)), Err(ScheduleError::NeverRuns), "{text}");
     }
     assert_eq!(
         ScheduleError::NeverRuns.to_string(),
-        "never fires: no month has such a day; example \"0 3 * * *\" (every day at 03:00)"
+        "never runs: no month has such a day; example \"0 3 * * *\" (every day at 03:00)"
     );
     // On a Monday or on the 31st: there are Mondays in February.
     assert_eq!(next("0 0 31 2 1", "UTC", NOON), "2026-02-02T00:00:00Z");
@@ -85,9 +85,9 @@ fn impossible_day_is_reported_without_a_long_search() {
 
 #[test]
 fn end_of_the_calendar_does_not_panic() {
-    let plan = parse("0 3 * * *", Some("Europe/Berlin")).unwrap();
-    assert_eq!(plan.next(Timestamp::MAX), Err(ScheduleError::NeverRuns));
-    assert!(plan.next(Timestamp::MIN).is_ok());
+    let cron = parse("0 3 * * *", Some("Europe/Berlin")).unwrap();
+    assert_eq!(cron.next(Timestamp::MAX), Err(ScheduleError::NeverRuns));
+    assert!(cron.next(Timestamp::MIN).is_ok());
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn wrong_number_of_fields_is_reported() {
 #[test]
 fn number_out_of_range_is_reported_with_its_bounds() {
     let example = "; example \"0 3 * * *\" (every day at 03:00)";
-    for (text, words) in [
+    for (text, expected) in [
         ("61 * * * *", "minute 61 is outside 0 to 59"),
         ("0 24 * * *", "hour 24 is outside 0 to 23"),
         ("0 0 0 * *", "day of the month 0 is outside 1 to 31"),
@@ -121,24 +121,27 @@ fn number_out_of_range_is_reported_with_its_bounds() {
         ("0 0 99999999999 * *", "day of the month 99999999999 is outside 1 to 31"),
         ("0 0 32W * *", "day of the month 32 is outside 1 to 31"),
     ] {
-        assert_eq!(message(text), format!("{words}{example}"), "{text}");
+        assert_eq!(message(text), format!("{expected}{example}"), "{text}");
     }
 }
 
 #[test]
 fn unknown_word_gets_a_suggestion() {
-    for (text, words) in [
-        ("0 0 * * monday", "'MONDAY' is no day of the week (did you mean 'MON'?)"),
-        ("0 0 * * mno", "'MNO' is no day of the week (did you mean 'MON'?)"),
-        ("0 0 * march *", "'MARCH' is no month (did you mean 'MAR'?)"),
-        ("0 noon * * *", "'NOON' is no hour; numbers go from 0 to 23"),
-        ("mon * * * *", "'MON' is no minute; numbers go from 0 to 59"),
-        ("0 0 * * L", "'L' is no day of the week; numbers go from 0 to 7, or 'SUN' to 'SAT'"),
-        ("@dayly", "'@dayly' stands for no schedule (did you mean '@daily'?)"),
-        ("daily", "'daily' stands for no schedule (did you mean '@daily'?)"),
-        ("@every 5m", "'@every 5m' stands for no schedule; the names are '@hourly'"),
+    for (text, expected) in [
+        ("0 0 * * monday", "'MONDAY' is not a valid day of the week (did you mean 'MON'?)"),
+        ("0 0 * * mno", "'MNO' is not a valid day of the week (did you mean 'MON'?)"),
+        ("0 0 * march *", "'MARCH' is not a valid month (did you mean 'MAR'?)"),
+        ("0 noon * * *", "'NOON' is not a valid hour; numbers go from 0 to 23"),
+        ("mon * * * *", "'MON' is not a valid minute; numbers go from 0 to 59"),
+        (
+            "0 0 * * L",
+            "'L' is not a valid day of the week; numbers go from 0 to 7, or 'SUN' to 'SAT'",
+        ),
+        ("@dayly", "'@dayly' is not a schedule (did you mean '@daily'?)"),
+        ("daily", "'daily' is not a schedule (did you mean '@daily'?)"),
+        ("@every 5m", "'@every 5m' is not a schedule; the names are '@hourly'"),
     ] {
-        assert!(message(text).starts_with(words), "{text}: {}", message(text));
+        assert!(message(text).starts_with(expected), "{text}: {}", message(text));
     }
 }
 
@@ -174,7 +177,7 @@ fn items_that_croner_would_ignore_are_rejected() {
             message.ends_with("example \"0 3 * * *\" (every day at 03:00)"),
             "{text}: {message}"
         );
-        assert!(!message.starts_with("'0"), "{text} has no sentence of its own: {message}");
+        assert!(!message.starts_with("'0"), "{text} has no specific message: {message}");
     }
     assert!(message("0/10 * * * *").contains("such as '*/15' or '0-59/15'"));
     assert!(message("50-10 * * * *").contains("'50-10' ends before it begins"));
@@ -186,8 +189,8 @@ fn string_that_is_not_a_schedule_gets_a_hint() {
     assert!(message("  ").starts_with("must not be empty; example"));
     assert!(message("12:00").contains("write \"0 12 * * *\" for every day at that time"));
     assert!(message("12:99").starts_with("has one field"));
-    assert!(message("CRON_TZ=Europe/Berlin 0 3 * * *").contains("write it into `timeZone`"));
-    assert!(message("TZ=UTC 0 3 * * *").contains("write it into `timeZone`"));
+    assert!(message("CRON_TZ=Europe/Berlin 0 3 * * *").contains("set `timeZone` instead"));
+    assert!(message("TZ=UTC 0 3 * * *").contains("set `timeZone` instead"));
     assert!(message("\u{201C}0 3 * * *\u{201D}").contains("write \"0 3 * * *\" with plain ones"));
     assert!(matches!(parse("0\u{A0}3 * * *", None), Err(ScheduleError::Typographic { .. })));
 }
@@ -222,7 +225,7 @@ fn shortest_interval_is_found_at_any_position() {
 #[test]
 fn common_schedules_have_a_description() {
     let description = |text| parse(text, Some("Europe/Berlin")).unwrap().description();
-    for (text, say) in [
+    for (text, expected) in [
         ("0 3 * * *", "every day at 03:00"),
         ("@daily", "every day at 00:00"),
         ("30 14 * * sun", "every Sunday at 14:30"),
@@ -237,7 +240,7 @@ fn common_schedules_have_a_description() {
         ("0 3 1 1 *", "at \"0 3 1 1 *\""),
         ("0 3 1 * mon", "at \"0 3 1 * MON\""),
     ] {
-        assert_eq!(description(text), format!("{say} (Europe/Berlin)"), "{text}");
+        assert_eq!(description(text), format!("{expected} (Europe/Berlin)"), "{text}");
     }
     assert!(parse("0 3 * * *", None).unwrap().description().ends_with("(UTC)"));
 }
@@ -253,14 +256,14 @@ proptest! {
     ) {
         let text = format!("{minute} {hour} {day} {month} {weekday}");
         match parse(&text, None) {
-            Ok(plan) => {
+            Ok(cron) => {
                 let after = at(NOON);
-                match plan.next(after) {
+                match cron.next(after) {
                     Ok(next) => prop_assert!(next > after),
                     Err(error) => prop_assert_eq!(error, ScheduleError::NeverRuns),
                 }
             }
-            Err(ScheduleError::Unparsable { text }) => prop_assert!(false, "{} is read twice", text),
+            Err(ScheduleError::Unparsable { text }) => prop_assert!(false, "{} was accepted by the fields and rejected by croner", text),
             Err(_) => {}
         }
     }

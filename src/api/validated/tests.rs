@@ -1,4 +1,4 @@
-//! What every kind's reading is tried with, and what reading promises for all of them.
+//! Helpers for the tests of every kind, and the guarantees of reading for all of them.
 
 use std::fmt::Debug;
 
@@ -28,12 +28,12 @@ fn read<T: FromObject>(object: &Value) -> Result<Validated<T>, ValidationResult>
     Validated::read(object, &context(FeatureSet::ALL))
 }
 
-/// The value that a spec `assert_reads_as`.
+/// The value of a spec.
 pub(crate) fn value<T: FromObject + Debug + Clone>(spec: &Value) -> T {
     T::clone(&read(&object::<T>(spec)).unwrap())
 }
 
-/// A spec `assert_reads_as` this value.
+/// Asserts the value of a spec.
 pub(crate) fn assert_reads_as<T: FromObject + Debug + Clone + PartialEq>(
     spec: &Value,
     expected: &T,
@@ -41,14 +41,15 @@ pub(crate) fn assert_reads_as<T: FromObject + Debug + Clone + PartialEq>(
     assert_eq!(value::<T>(spec), *expected, "{spec}");
 }
 
-/// A spec is `assert_rejected`, with exactly these paths.
+/// Asserts that a spec is rejected with errors for exactly these paths.
 pub(crate) fn assert_rejected<T: FromObject + Debug>(spec: &Value, paths: &[&str]) {
     let result = read::<T>(&object::<T>(spec)).unwrap_err();
-    let said: Vec<&str> = result.violations.iter().map(|it| it.path.as_str()).collect();
-    assert_eq!(said, paths, "{spec}: {:?}", result.violations);
+    let actual: Vec<&str> =
+        result.violations.iter().map(|violation| violation.path.as_str()).collect();
+    assert_eq!(actual, paths, "{spec}: {:?}", result.violations);
 }
 
-/// What the webhook writes into a spec changes nothing about what it means.
+/// Asserts that defaults do not change the value of a spec.
 pub(crate) fn assert_defaults_keep_meaning<T: FromObject + Debug + PartialEq>(spec: &Value) {
     let object = object::<T>(spec);
     let with_defaults = T::kind().with_defaults(&object, None);
@@ -56,7 +57,7 @@ pub(crate) fn assert_defaults_keep_meaning<T: FromObject + Debug + PartialEq>(sp
 }
 
 #[test]
-fn an_object_that_slipped_past_the_webhook_is_met_with_the_same_sentences() {
+fn object_that_bypassed_the_webhook_gets_the_same_messages() {
     let object = object::<EtcdCluster>(&json!({"version": "3.6", "replicas": 9}));
     let context = context(FeatureSet::ALL);
     let by_webhook = validate(EtcdCluster::kind(), None, &object, &context);
@@ -65,7 +66,7 @@ fn an_object_that_slipped_past_the_webhook_is_met_with_the_same_sentences() {
 }
 
 #[test]
-fn what_no_controller_does_yet_is_not_read_either() {
+fn unsupported_feature_is_rejected() {
     let object = object::<EtcdCluster>(&json!({
         "version": "3.6.16", "restore": {"from": {"backupRef": {"name": "old"}}},
     }));
@@ -76,7 +77,7 @@ fn what_no_controller_does_yet_is_not_read_either() {
 }
 
 #[test]
-fn every_size_that_the_schema_takes_can_be_counted() {
+fn every_size_that_the_schema_accepts_is_read() {
     for size in ["999999Ti", "999999.999Ti", "999999999999999", "999999.9T", "999999k"] {
         let object =
             object::<EtcdCluster>(&json!({"version": "3.6.16", "storage": {"size": size}}));
@@ -90,7 +91,7 @@ fn every_size_that_the_schema_takes_can_be_counted() {
 }
 
 #[test]
-fn an_object_without_a_spec_is_refused() {
+fn object_without_a_spec_is_rejected() {
     let object = json!({"metadata": {"name": "main"}});
     assert_eq!(read::<EtcdCluster>(&object).unwrap_err().violations.len(), 1);
 }

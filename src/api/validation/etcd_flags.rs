@@ -1,27 +1,25 @@
-//! Settings of etcd that people know from its command line, and what to write `advice_for`.
-//! Comes in: a key that no schema of ours has. Goes out: what to do about it, or nothing.
-//! May touch: std only. One entry for each setting; a word of etcd's that is missing here is an
-//! unknown field like any other.
+//! Advice for etcd flags that users write as fields.
+//! A flag without an entry is an unknown field like any other.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
-/// What becomes of a setting of etcd's.
+/// Advice for an etcd flag.
 #[derive(Clone, Copy)]
 enum FlagAdvice {
-    /// A field says it.
+    /// A field of the spec sets it.
     UseField(&'static str),
-    /// The operator sets it, from what is said elsewhere.
+    /// The operator derives it.
     Derived(&'static str),
-    /// It is not to be set.
+    /// It cannot be set.
     Unsupported,
-    /// etcd 3.6 does not have it any more.
+    /// etcd 3.6 removed it.
     RemovedIn36,
-    /// etcd 3.7 does not have any of these any more.
+    /// etcd 3.7 removed all experimental flags.
     Experimental,
 }
 
-/// The settings, as [`normalized`] writes them.
+/// The flags in the form of [`normalized`].
 const FLAGS: &[(&str, FlagAdvice)] = &[
-    ("advertiseclienturls", FlagAdvice::Derived("the member's own address")),
+    ("advertiseclienturls", FlagAdvice::Derived("the address of the member")),
     ("auditlog", FlagAdvice::Unsupported),
     ("authtoken", FlagAdvice::UseField("spec.auth")),
     ("autocompactionmode", FlagAdvice::UseField("spec.options.autoCompaction")),
@@ -34,17 +32,17 @@ const FLAGS: &[(&str, FlagAdvice)] = &[
     ("electiontimeout", FlagAdvice::UseField("spec.options.electionMilliseconds")),
     ("enablev2", FlagAdvice::RemovedIn36),
     ("featuregates", FlagAdvice::Unsupported),
-    ("forcenewcluster", FlagAdvice::Derived("an EtcdRestore with `recoverQuorum`")),
+    ("forcenewcluster", FlagAdvice::Unsupported),
     ("heartbeat", FlagAdvice::UseField("spec.options.heartbeatMilliseconds")),
     ("heartbeatinterval", FlagAdvice::UseField("spec.options.heartbeatMilliseconds")),
-    ("initialadvertisepeerurls", FlagAdvice::Derived("the member's own address")),
-    ("initialcluster", FlagAdvice::Derived("the members that there are")),
-    ("initialclusterstate", FlagAdvice::Derived("the members that there are")),
-    ("initialclustertoken", FlagAdvice::Derived("the members that there are")),
+    ("initialadvertisepeerurls", FlagAdvice::Derived("the address of the member")),
+    ("initialcluster", FlagAdvice::Derived("the current members")),
+    ("initialclusterstate", FlagAdvice::Derived("the current members")),
+    ("initialclustertoken", FlagAdvice::Derived("the current members")),
     ("keyfile", FlagAdvice::UseField("spec.tls")),
-    ("listenclienturls", FlagAdvice::Derived("the member's own address")),
-    ("listenmetricsurls", FlagAdvice::Derived("the member's own address")),
-    ("listenpeerurls", FlagAdvice::Derived("the member's own address")),
+    ("listenclienturls", FlagAdvice::Derived("the address of the member")),
+    ("listenmetricsurls", FlagAdvice::Derived("the address of the member")),
+    ("listenpeerurls", FlagAdvice::Derived("the address of the member")),
     ("loglevel", FlagAdvice::Unsupported),
     ("maxrequestbytes", FlagAdvice::Unsupported),
     ("maxsnapshots", FlagAdvice::Unsupported),
@@ -62,7 +60,7 @@ const FLAGS: &[(&str, FlagAdvice)] = &[
     ("waldir", FlagAdvice::Derived("the volume of `spec.storage.size`")),
 ];
 
-/// What to do about `key`, if it is a setting of etcd's.
+/// Advice for `key`, if it is an etcd flag.
 pub(super) fn advice_for(key: &str) -> Option<String> {
     let key = normalized(key);
     let advice = if key.starts_with("experimental") {
@@ -73,23 +71,25 @@ pub(super) fn advice_for(key: &str) -> Option<String> {
         FLAGS.iter().find(|(flag, _)| *flag == key).map(|(_, advice)| *advice)?
     };
     Some(match advice {
-        FlagAdvice::UseField(field) => format!("write `{field}` advice_for"),
-        FlagAdvice::Derived(from) => format!("the operator sets it from {from}; leave it out"),
+        FlagAdvice::UseField(field) => format!("use `{field}` instead"),
+        FlagAdvice::Derived(from) => {
+            format!("the operator derives this setting from {from}; remove the field")
+        }
         FlagAdvice::Unsupported => {
-            "this setting of etcd cannot be changed here; leave it out".to_owned()
+            "this etcd setting cannot be changed; remove the field".to_owned()
         }
         FlagAdvice::RemovedIn36 => {
-            "etcd has no such setting since 3.6, and it cannot be set for 3.5 here; leave it out"
+            "etcd 3.6 removed this setting, and it cannot be set for 3.5; remove the field"
                 .to_owned()
         }
         FlagAdvice::Experimental => {
-            "experimental settings cannot be set here, and etcd 3.7 refuses them; leave it out"
+            "experimental settings cannot be set, and etcd 3.7 rejects them; remove the field"
                 .to_owned()
         }
     })
 }
 
-/// The key as a flag, a variable and a camel-cased word have it in common: `--enable-v2`,
+/// The common form of a flag, an environment variable and a field name: `--enable-v2`,
 /// `ETCD_ENABLE_V2` and `enableV2` are one setting.
 fn normalized(key: &str) -> String {
     let letters = key.chars().filter(char::is_ascii_alphanumeric);
@@ -102,10 +102,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_setting_is_known_however_it_is_written() {
+    fn flag_is_recognized_in_any_notation() {
         for key in ["quota-backend-bytes", "--quota-backend-bytes", "ETCD_QUOTA_BACKEND_BYTES"] {
-            let words = advice_for(key).unwrap();
-            assert!(words.contains("`spec.options.quota`"), "{key}: {words}");
+            let advice = advice_for(key).unwrap();
+            assert!(advice.contains("`spec.options.quota`"), "{key}: {advice}");
         }
         for key in ["experimentalCorruptCheckTime", "--experimental-warning-apply-duration"] {
             assert!(advice_for(key).unwrap().starts_with("experimental"), "{key}");
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_written_as_keys_are_read() {
+    fn flags_are_normalized_and_sorted() {
         assert!(FLAGS.iter().all(|(flag, _)| normalized(flag) == *flag));
         assert!(FLAGS.is_sorted_by_key(|(flag, _)| *flag));
     }

@@ -1,40 +1,38 @@
-//! What this release can do. What no controller does yet is refused with description, never accepted
-//! and ignored.
-//! Comes in: nothing. Goes out: the features, and a sentence for each that is missing.
-//! May touch: std. When a controller learns something, one line here changes.
+//! Features of this release. A request for an unsupported feature is rejected, never accepted and
+//! ignored. Supporting a feature changes one line here.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
-/// Something that can be asked for.
+/// A feature that the API can request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Feature {
-    /// Change the version of a running cluster by one step.
+    /// Version change of a running cluster by one step.
     Upgrade,
-    /// Go through several versions by asking for the last one.
+    /// Version change through several steps.
     MultiStepUpgrade,
-    /// Go back to the minor release before.
+    /// Downgrade to the previous minor version.
     Downgrade,
-    /// Make backups, on demand and on a schedule.
+    /// Backups, on demand and scheduled.
     Backup,
-    /// Begin with, or go back to, the data of a backup.
+    /// Restore of a backup, into a new or an existing cluster.
     Restore,
-    /// Take certificates from cert-manager.
+    /// Certificates from cert-manager.
     CertManager,
-    /// Take certificates from a Secret.
+    /// Certificates from a Secret.
     SecretCertificates,
-    /// Let connections be in the clear.
+    /// Connections without TLS.
     Plaintext,
-    /// Ask clients for users and passwords.
+    /// etcd authentication.
     Auth,
-    /// Rewrite members' files to give back space.
+    /// Scheduled defragmentation.
     Defragment,
-    /// Run etcd clusters.
+    /// Controller for EtcdClusters.
     Cluster,
-    /// Run the example application.
+    /// Controller for ExampleApps.
     Application,
 }
 
 impl Feature {
-    /// Everything that can be asked for.
+    /// All features.
     pub const ALL: &[Self] = &[
         Self::Upgrade,
         Self::MultiStepUpgrade,
@@ -50,22 +48,22 @@ impl Feature {
         Self::Application,
     ];
 
-    /// What it is called in a sentence.
+    /// Subject and verb of a message, before "not supported in this release".
     #[must_use]
-    pub const fn description(self) -> &'static str {
+    pub const fn subject(self) -> &'static str {
         match self {
-            Self::Upgrade => "changing the version of a cluster that runs",
-            Self::MultiStepUpgrade => "going through several versions in one change",
-            Self::Downgrade => "going back to an older minor release",
-            Self::Backup => "making backups",
-            Self::Restore => "restoring backups",
-            Self::CertManager => "certificates from cert-manager",
-            Self::SecretCertificates => "certificates from a Secret of yours",
-            Self::Plaintext => "connections without TLS",
-            Self::Auth => "users and passwords in etcd",
-            Self::Defragment => "defragmentation on a schedule",
-            Self::Cluster => "running etcd clusters",
-            Self::Application => "running the example application",
+            Self::Upgrade => "version changes of a running cluster are",
+            Self::MultiStepUpgrade => "version changes through several steps are",
+            Self::Downgrade => "downgrades to an older minor version are",
+            Self::Backup => "backups are",
+            Self::Restore => "restores are",
+            Self::CertManager => "certificates from cert-manager are",
+            Self::SecretCertificates => "certificates from a Secret are",
+            Self::Plaintext => "connections without TLS are",
+            Self::Auth => "users and passwords in etcd are",
+            Self::Defragment => "scheduled defragmentation is",
+            Self::Cluster => "EtcdClusters are",
+            Self::Application => "ExampleApps are",
         }
     }
 }
@@ -75,7 +73,7 @@ impl Feature {
 pub struct FeatureSet(&'static [Feature]);
 
 impl FeatureSet {
-    /// What the controllers of this release do.
+    /// Features that this release supports.
     pub const CURRENT: Self = Self(&[
         Feature::Cluster,
         Feature::Upgrade,
@@ -87,30 +85,30 @@ impl FeatureSet {
         Feature::Auth,
         Feature::Defragment,
     ]);
-    /// Everything that the API has description for.
+    /// All features of the API.
     pub const ALL: Self = Self(Feature::ALL);
 
-    /// These and no others.
+    /// Exactly these features.
     #[must_use]
     pub const fn only(features: &'static [Feature]) -> Self {
         Self(features)
     }
 
-    /// Whether `feature` is one of them.
+    /// Whether `feature` is supported.
     #[must_use]
     pub fn contains(self, feature: Feature) -> bool {
         self.0.contains(&feature)
     }
 
-    /// A warning, if what an object is for is missing: it is stored, and nothing comes of it yet.
+    /// Warning for an object whose kind has no controller: it is only stored.
     pub(crate) fn stored_only_warning(self, feature: Feature) -> Option<String> {
         self.unsupported_message(feature)
-            .map(|unsupported_message| format!("{unsupported_message}; the object is only stored"))
+            .map(|message| format!("{message}; the object is stored and not reconciled"))
     }
 
-    /// The beginning of a sentence, if `feature` is missing.
+    /// Start of a message, if `feature` is not supported.
     pub(crate) fn unsupported_message(self, feature: Feature) -> Option<String> {
-        let missing = !self.contains(feature);
-        missing.then(|| format!("not in this release: {}", feature.description()))
+        let unsupported = !self.contains(feature);
+        unsupported.then(|| format!("{} not supported in this release", feature.subject()))
     }
 }

@@ -1,7 +1,6 @@
-//! What is wrong with a text that its schema refuses, in more words than a pattern has.
-//! Comes in: the schema's title and the text. Goes out: what to write instead, if that is known.
-//! May touch: the texts of `api` and what they mean. A text of ours that has a hint here is
-//! explained alike in every kind and version.
+//! Hints for strings that a schema rejects: the error and the correct value, if known. They are
+//! found by the title of the schema, so that a string type has the same hint in every kind and
+//! version.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::collections::BTreeMap;
@@ -20,7 +19,7 @@ use crate::api::{bytes, names, object_store, schedule};
 
 type HintFn = fn(&str) -> Option<String>;
 
-/// The hints, by the titles of the schemas they explain.
+/// Hints by the title of their schema.
 static HINTS: LazyLock<BTreeMap<String, HintFn>> = LazyLock::new(|| {
     let hints: [(String, HintFn); 17] = [
         (title::<AppVersion>(), app_version),
@@ -35,10 +34,10 @@ static HINTS: LazyLock<BTreeMap<String, HintFn>> = LazyLock::new(|| {
         (title::<ObjectName>(), object_name),
         (title::<Quota>(), size),
         (title::<Repository>(), object_store::repository_error),
-        (title::<Schedule>(), run),
+        (title::<Schedule>(), schedule_expression),
         (title::<Size>(), size),
-        (title::<StoreName>(), in_lower_case),
-        (title::<TimeZone>(), zone),
+        (title::<StoreName>(), lower_case),
+        (title::<TimeZone>(), time_zone),
         (title::<VolumeSize>(), size),
     ];
     hints.into_iter().collect()
@@ -49,20 +48,20 @@ fn title<T: JsonSchema>() -> String {
     schema.get("title").and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// What is wrong with `text`, which a schema with this title refuses.
+/// Hint for a string that a schema with this title rejects.
 pub(super) fn hint(title: &str, text: &str) -> Option<String> {
     HINTS.get(title).and_then(|hint| hint(text))
 }
 
 fn etcd_version(text: &str) -> Option<String> {
     if let Some(release) = Release::parse(text) {
-        return acceptable(release).err().map(|why| why.to_string());
+        return acceptable(release).err().map(|reason| reason.to_string());
     }
     let plain = without_v(text);
     let core = plain.split(['-', '+']).next().unwrap_or_default();
     if let Some(release) = Release::parse(core) {
-        let refused = acceptable(release).err().map(|why| why.to_string());
-        return Some(refused.unwrap_or_else(|| only_three_parts(release)));
+        let rejected = acceptable(release).err().map(|reason| reason.to_string());
+        return Some(rejected.unwrap_or_else(|| only_three_parts(release)));
     }
     let minor = Release::parse(&format!("{plain}.0")).map(Release::minor);
     if let Some(line) = minor.and_then(policy::line) {
@@ -72,7 +71,7 @@ fn etcd_version(text: &str) -> Option<String> {
     let is_word = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphabetic());
     is_word.then(|| {
         let newest = policy::newest().newest;
-        format!("must name one release, such as \"{newest}\": a word is another one tomorrow")
+        format!("must be a release, such as \"{newest}\", and not a name that can change")
     })
 }
 
@@ -90,39 +89,39 @@ fn without_v(text: &str) -> &str {
 }
 
 fn only_three_parts(release: Release) -> String {
-    format!("must be three numbers and nothing else: write \"{release}\"")
+    format!("must be three numbers separated by dots: write \"{release}\"")
 }
 
-fn run(text: &str) -> Option<String> {
-    schedule::parse(text, None).err().map(|problem| problem.to_string())
+fn schedule_expression(text: &str) -> Option<String> {
+    schedule::parse(text, None).err().map(|error| error.to_string())
 }
 
-fn zone(text: &str) -> Option<String> {
-    schedule::parse("@daily", Some(text)).err().map(|problem| problem.to_string())
+fn time_zone(text: &str) -> Option<String> {
+    schedule::parse("@daily", Some(text)).err().map(|error| error.to_string())
 }
 
-/// What is wrong with the name of an object in the same namespace.
+/// Hint for the name of an object in the same namespace.
 pub(crate) fn object_name(text: &str) -> Option<String> {
-    if let Some(name) = second_of_a_pair(text) {
+    if let Some(name) = without_namespace(text) {
         return Some(format!(
-            "must be a name alone, because a reference never leaves the namespace of its object: \
-             write \"{name}\""
+            "must be a name without a namespace, because a reference is always in the namespace of \
+             its object: write \"{name}\""
         ));
     }
     plain_name(text)
 }
 
-/// The name of `namespace/name`, however the two are set apart; in a URL a slash would be another.
-fn second_of_a_pair(text: &str) -> Option<&str> {
-    ["/", ":", "%2F", "%2f"].iter().find_map(|mark| Some(text.split_once(mark)?.1))
+/// The name in `namespace/name`, with any separator; in a URL a slash would separate the path.
+fn without_namespace(text: &str) -> Option<&str> {
+    ["/", ":", "%2F", "%2f"].iter().find_map(|separator| Some(text.split_once(separator)?.1))
 }
 
 fn class_name(text: &str) -> Option<String> {
     if text.contains('/') {
-        // Often the name of the provisioner, which `kubectl get` shows beside it.
+        // Often the name of the provisioner, which `kubectl get` prints beside it.
         return Some(
             "must be the name of a StorageClass (a DNS subdomain: lower case letters, digits, dashes \
-             and dots), and no name has a slash; choose one that `kubectl get storageclass` lists"
+             and dots) without a slash; `kubectl get storageclass` lists them"
                 .to_owned(),
         );
     }
@@ -136,28 +135,29 @@ fn plain_name(text: &str) -> Option<String> {
     })
 }
 
-fn in_lower_case(text: &str) -> Option<String> {
+fn lower_case(text: &str) -> Option<String> {
     let lower = text.to_ascii_lowercase();
     (lower != text).then(|| format!("must be in lower case: write \"{lower}\""))
 }
 
 fn prefix(text: &str) -> Option<String> {
     if text.is_empty() {
-        return Some("must not be empty; leave it out, and in a URL the last slash".to_owned());
+        return Some(
+            "must not be empty; remove the field, or the trailing slash of a URL".to_owned(),
+        );
     }
     let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty()).collect();
     let joined = parts.join("/");
-    (joined != text).then(|| {
-        format!("must have single slashes, and only between its parts: write \"{joined}\"")
-    })
+    (joined != text)
+        .then(|| format!("must have single slashes, only between its parts: write \"{joined}\""))
 }
 
-/// What is wrong with the URL of a place in a store.
+/// Hint for the URL of an object store or volume.
 pub(crate) fn location(text: &str) -> Option<String> {
     const SCHEMES: &str = "must begin with 's3://', 'gs://', 'azblob://' or 'volume://'";
     let Some((scheme, rest)) = text.split_once("://") else {
         let path = if text.starts_with('/') { "my-backups/main" } else { text };
-        return Some(format!("{SCHEMES}: write 's3://{path}' for a bucket of S3"));
+        return Some(format!("{SCHEMES}: write 's3://{path}' for an S3 bucket"));
     };
     let first = rest.split('/').next().unwrap_or_default();
     let (what, example) = match scheme {
@@ -171,8 +171,8 @@ pub(crate) fn location(text: &str) -> Option<String> {
             ));
         }
     };
-    let lacks = first.is_empty() || (scheme == "azblob" && !rest.contains('/'));
-    if lacks {
+    let incomplete = first.is_empty() || (scheme == "azblob" && !rest.contains('/'));
+    if incomplete {
         return Some(format!("must name {what} after '{scheme}://', such as '{example}'"));
     }
     text.contains(' ').then(|| "must not have spaces".to_owned())
@@ -180,20 +180,20 @@ pub(crate) fn location(text: &str) -> Option<String> {
 
 fn size(text: &str) -> Option<String> {
     let write = nearest_size(text)
-        .map_or_else(|| "such as \"10Gi\"".to_owned(), |meant| format!("write \"{meant}\""));
+        .map_or_else(|| "such as \"10Gi\"".to_owned(), |size| format!("write \"{size}\""));
     bytes::parse(text).is_none().then(|| {
         format!(
-            "must be a number and its unit without a space (Ki, Mi, Gi, Ti in steps of 1024; k, M, \
+            "must be a number and a unit without a space (Ki, Mi, Gi, Ti in steps of 1024; k, M, \
              G, T in steps of 1000): {write}"
         )
     })
 }
 
-/// The size that was probably meant by `10 GB`, `10gib` or `10K`.
+/// The valid size for `10 GB`, `10gib` or `10K`.
 fn nearest_size(text: &str) -> Option<String> {
     let letters: String = text.chars().filter(|letter| !letter.is_whitespace()).collect();
-    let begins = letters.find(|letter: char| !letter.is_ascii_digit() && letter != '.')?;
-    let (number, unit) = letters.split_at_checked(begins)?;
+    let unit_start = letters.find(|letter: char| !letter.is_ascii_digit() && letter != '.')?;
+    let (number, unit) = letters.split_at_checked(unit_start)?;
     let unit = unit.to_ascii_lowercase();
     let unit = match unit.trim_end_matches('b') {
         "" => "",
@@ -207,7 +207,7 @@ fn nearest_size(text: &str) -> Option<String> {
         "ti" => "Ti",
         _ => return None,
     };
-    Some(format!("{number}{unit}")).filter(|meant| bytes::parse(meant).is_some())
+    Some(format!("{number}{unit}")).filter(|size| bytes::parse(size).is_some())
 }
 
 #[cfg(test)]
@@ -215,22 +215,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_teacher_has_a_title_of_its_own() {
+    fn hints_have_distinct_titles() {
         assert!(!HINTS.contains_key(""));
-        // The three kinds of sizes share one.
+        // The three size types share one.
         assert_eq!(HINTS.len(), 15);
     }
 
     #[test]
-    fn sizes_are_understood_well_enough_to_offer_one() {
-        for (written, meant) in [
+    fn nearest_size_is_suggested() {
+        for (written, suggestion) in [
             ("10 GB", "10G"),
             ("10gib", "10Gi"),
             ("10K", "10k"),
             ("1.5gi", "1.5Gi"),
             ("8GI", "8Gi"),
         ] {
-            assert_eq!(nearest_size(written).as_deref(), Some(meant), "{written}");
+            assert_eq!(nearest_size(written).as_deref(), Some(suggestion), "{written}");
         }
         for written in ["", "ten", "-5Gi", "10 apples", "1,5Gi"] {
             assert_eq!(nearest_size(written), None, "{written}");
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_not_be_taken_is_not_offered() {
+    fn invalid_value_is_not_suggested() {
         for text in ["Main!", "-Main", "a..B", "Main\u{e9}"] {
             assert_eq!(hint(&title::<ObjectName>(), text), None, "{text}");
             assert_eq!(hint(&title::<ClassName>(), text), None, "{text}");
@@ -246,8 +246,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_offered_would_be_taken() {
-        for (title, text, offer) in [
+    fn suggested_value_is_valid() {
+        for (title, text, suggestion) in [
             (title::<EtcdVersion>(), "v3.6.16", "\"3.6.16\""),
             (title::<EtcdVersion>(), "3.6", "\"3.6.16\""),
             (title::<AppVersion>(), "1.0", "\"1.0.0\""),
@@ -256,8 +256,9 @@ mod tests {
             (title::<ClassName>(), "Fast_Disks", "\"fast-disks\""),
             (title::<KeyPrefix>(), "/team//main/", "\"team/main\""),
         ] {
-            let words = hint(&title, text).unwrap();
-            assert!(words.ends_with(offer) || words.contains(&format!("write {offer}")), "{words}");
+            let hint = hint(&title, text).unwrap();
+            let suggested = hint.contains(&format!("write {suggestion}"));
+            assert!(hint.ends_with(suggestion) || suggested, "{hint}");
         }
     }
 }

@@ -1,56 +1,54 @@
-//! A place in an object, as the steps that lead to it.
-//! Comes in: keys and indexes. Goes out: `spec.members[0].name` for people, and what stands there.
-//! May touch: `serde_json`.
+//! Path of a field in an object, such as `spec.members[0].name`.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use serde_json::{Map, Value};
 
-/// One step.
+/// Segment of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Segment {
-    /// To a field of a block.
+    /// Field of an object.
     Field(String),
-    /// To an entry of a map that is the user's to name.
+    /// Key of a map.
     Key(String),
-    /// To an item of a list.
+    /// Index of a list.
     Index(usize),
 }
 
-/// The steps from the whole object.
+/// Path from the root of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FieldPath(pub(crate) Vec<Segment>);
 
 impl From<&str> for FieldPath {
-    /// From fields with dots between them, such as `spec.storage.size`.
-    fn from(to_dotted: &str) -> Self {
-        Self(to_dotted.split('.').map(|field| Segment::Field(field.to_owned())).collect())
+    /// Parses fields separated by dots, such as `spec.storage.size`.
+    fn from(dotted: &str) -> Self {
+        Self(dotted.split('.').map(|field| Segment::Field(field.to_owned())).collect())
     }
 }
 
 impl From<String> for FieldPath {
-    fn from(to_dotted: String) -> Self {
-        Self::from(to_dotted.as_str())
+    fn from(dotted: String) -> Self {
+        Self::from(dotted.as_str())
     }
 }
 
 impl FieldPath {
-    /// The place one step further.
-    pub(crate) fn child(&self, step: Segment) -> Self {
-        let mut steps = self.0.clone();
-        steps.push(step);
-        Self(steps)
+    /// The path with one more segment.
+    pub(crate) fn child(&self, segment: Segment) -> Self {
+        let mut segments = self.0.clone();
+        segments.push(segment);
+        Self(segments)
     }
 
-    /// The place at a user's key.
+    /// The path of a map entry.
     pub(crate) fn key(&self, key: &str) -> Self {
         self.child(Segment::Key(key.to_owned()))
     }
 
-    /// The place in the words of Kubernetes.
+    /// The path in the notation of Kubernetes.
     pub(crate) fn to_dotted(&self) -> String {
         let mut path = String::new();
-        for step in &self.0 {
-            match step {
+        for segment in &self.0 {
+            match segment {
                 Segment::Field(field) if path.is_empty() => path.push_str(field),
                 Segment::Field(field) => path.extend([".", field]),
                 Segment::Key(key) => path.extend(["[", key, "]"]),
@@ -60,25 +58,25 @@ impl FieldPath {
         path
     }
 
-    /// What stands there.
+    /// The value at the path.
     pub(crate) fn find_in<'v>(&self, object: &'v Value) -> Option<&'v Value> {
-        self.0.iter().try_fold(object, |here, step| match step {
+        self.0.iter().try_fold(object, |here, segment| match segment {
             Segment::Field(key) | Segment::Key(key) => here.get(key),
             Segment::Index(index) => here.get(index),
         })
     }
 
-    /// Writes `value` there. Blocks on the way are made; lists are not grown.
+    /// Sets the value at the path. Missing objects are created; lists are not extended.
     pub(crate) fn put(&self, object: &mut Value, value: Value) {
         let mut here = object;
-        for step in &self.0 {
-            let next = match step {
+        for segment in &self.0 {
+            let next = match segment {
                 Segment::Field(key) | Segment::Key(key) => {
                     if !here.is_object() {
                         *here = Value::Object(Map::new());
                     }
                     here.as_object_mut()
-                        .map(|block| block.entry(key.clone()).or_insert(Value::Null))
+                        .map(|object| object.entry(key.clone()).or_insert(Value::Null))
                 }
                 Segment::Index(index) => here.get_mut(index),
             };
@@ -88,7 +86,7 @@ impl FieldPath {
         *here = value;
     }
 
-    /// The place one step back.
+    /// The path without its last segment.
     pub(crate) fn parent(&self) -> Option<Self> {
         let (_, rest) = self.0.split_last()?;
         (!rest.is_empty()).then(|| Self(rest.to_vec()))

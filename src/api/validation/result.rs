@@ -1,6 +1,4 @@
-//! A verdict, in the form that users of Kubernetes know: field, kind of `error_type`, value, what to do.
-//! Comes in: findings with their places. Goes out: violations, warnings, and their sentences.
-//! May touch: `path`.
+//! Result of validation in the form of Kubernetes' own errors: field, error type, value, detail.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::fmt;
@@ -10,28 +8,28 @@ use serde_json::Value;
 use super::Findings;
 use super::path::FieldPath;
 
-/// The most characters of a value that is repeated to its user.
+/// Maximum number of characters of a value that a message repeats.
 const MAX_ECHOED_VALUE: usize = 120;
-/// The most characters of a warning: clients cut off what is longer.
+/// Maximum number of characters of a warning: clients truncate longer ones.
 pub const MAX_WARNING_LENGTH: usize = 120;
 
-/// What kind of `error_type` it is, in the words of Kubernetes.
+/// Error type, as in Kubernetes' `field.ErrorType`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorType {
-    /// The value is errors.
+    /// The value is invalid.
     Invalid,
-    /// The value is not one of those that are offered.
+    /// The value is not one of the supported ones.
     Unsupported,
     /// The value is missing.
     Required,
-    /// The value may not be given, or not be changed.
+    /// The value may not be set or not be changed.
     Forbidden,
 }
 
 impl ErrorType {
-    /// The words that `kubectl` users know.
+    /// The name in messages, as in Kubernetes.
     #[must_use]
-    pub const fn words(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Invalid => "Invalid value",
             Self::Unsupported => "Unsupported value",
@@ -40,7 +38,7 @@ impl ErrorType {
         }
     }
 
-    /// The reason in a cause of a Kubernetes `Status`.
+    /// The reason in the causes of a `Status`.
     #[must_use]
     pub const fn reason(self) -> &'static str {
         match self {
@@ -59,23 +57,23 @@ impl ErrorType {
     }
 }
 
-/// One thing that is errors.
+/// A violation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Violation {
-    /// Where, in the version that the user wrote, such as `spec.size`.
+    /// Field path in the request version, such as `spec.size`.
     pub path: String,
-    /// What kind of `error_type`.
+    /// Error type.
     pub error_type: ErrorType,
-    /// What stands there.
+    /// Value of the field.
     pub value: Option<Value>,
-    /// What is allowed, and what to do.
+    /// What is allowed, and the remedy.
     pub detail: String,
 }
 
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { path, error_type, value, detail } = self;
-        write!(f, "{path}: {}", error_type.words())?;
+        write!(f, "{path}: {}", error_type.as_str())?;
         if let Some(value) = value.as_ref().filter(|_| error_type.shows_value()) {
             write!(f, ": {}", truncate(&redact_password(&value.to_string()), MAX_ECHOED_VALUE))?;
         }
@@ -84,30 +82,30 @@ impl fmt::Display for Violation {
 }
 
 impl Violation {
-    /// The same as a warning, for what was errors before and has not been touched.
+    /// The violation as a warning, if the stored object already has it.
     pub(super) fn as_warning(&self) -> String {
         let Self { path, error_type: _, value: _, detail } = self;
-        format!("still errors, as before: {path}: {detail}")
+        format!("still invalid: {path}: {detail}")
     }
 }
 
-/// What the checks say about an object.
+/// Result of validation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ValidationResult {
-    /// Everything that is errors with it.
+    /// All violations.
     pub violations: Vec<Violation>,
-    /// What is worth a word.
+    /// Warnings.
     pub warnings: Vec<String>,
 }
 
 impl ValidationResult {
-    /// Whether the object may be.
+    /// Whether there are no violations.
     #[must_use]
     pub const fn is_valid(&self) -> bool {
         self.violations.is_empty()
     }
 
-    /// A verdict on an object in the hub's version.
+    /// The result for an object in the hub version.
     pub(crate) fn from_findings(findings: Findings, object: &Value) -> Self {
         let mut collector = Collector::default();
         for finding in findings.errors {
@@ -125,29 +123,29 @@ impl ValidationResult {
         Self { violations: collector.finish(), warnings: findings.warnings }
     }
 
-    pub(super) fn warn(&mut self, words: &str) {
-        let words = truncate(words, MAX_WARNING_LENGTH);
-        if !self.warnings.contains(&words) {
-            self.warnings.push(words);
+    pub(super) fn warn(&mut self, message: &str) {
+        let message = truncate(message, MAX_WARNING_LENGTH);
+        if !self.warnings.contains(&message) {
+            self.warnings.push(message);
         }
     }
 }
 
-/// A finding in the words of the user's version.
+/// A finding with its path in the request version.
 #[derive(Clone, Debug)]
 pub(super) struct Located {
     pub(super) path: FieldPath,
-    /// Whether it is about all that is at the path, and not only about something in there that the
-    /// user's version has no name for.
+    /// Whether the finding covers the whole value at the path, and not only a field in it that the
+    /// request version does not have.
     pub(super) covers_value: bool,
-    /// Whether it is about a part of the text there, such as the bucket in a URL.
+    /// Whether the finding is about a part of the string, such as the bucket in a URL.
     pub(super) part_of_value: bool,
     pub(super) error_type: ErrorType,
     pub(super) value: Option<Value>,
     pub(super) detail: String,
 }
 
-/// Collects what is located, one sentence for a path.
+/// Collects violations, one for each path.
 #[derive(Default)]
 pub(super) struct Collector {
     violations: Vec<Violation>,
@@ -155,22 +153,22 @@ pub(super) struct Collector {
 }
 
 impl Collector {
-    /// Adds what is located, unless something was already said about that path: a block that is errors
-    /// as a whole needs no word about its parts, and what is there but errors is not missing.
+    /// Adds a finding, unless the path is already covered: an invalid object needs no errors about
+    /// its fields, and a value that exists and is invalid is not missing.
     pub(super) fn add(&mut self, located: Located) {
         let Located { path, covers_value, part_of_value: _, error_type, value, detail } = located;
         let path = path.to_dotted();
         let violation = Violation { path: path.clone(), error_type, value, detail };
-        let said = if covers_value {
+        let reported = if covers_value {
             let missing = error_type == ErrorType::Required;
-            let said = |covered: &String| {
+            let overlaps = |covered: &String| {
                 contains_path(covered, &path) || (missing && contains_path(&path, covered))
             };
-            self.covered.iter().any(said)
+            self.covered.iter().any(overlaps)
         } else {
             self.violations.contains(&violation)
         };
-        if !said {
+        if !reported {
             self.covered.extend(covers_value.then_some(path));
             self.violations.push(violation);
         }
@@ -181,22 +179,22 @@ impl Collector {
     }
 }
 
-/// Whether `inner` is `outer`, or a part of it.
+/// Whether `inner` equals `outer` or is below it.
 fn contains_path(outer: &str, inner: &str) -> bool {
     let rest = inner.strip_prefix(outer);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
-/// The text, or as much of its beginning as fits into `most` characters.
-fn truncate(text: &str, most: usize) -> String {
-    if text.chars().count() <= most {
+/// The string, truncated to `max` characters.
+fn truncate(text: &str, max: usize) -> String {
+    if text.chars().count() <= max {
         return text.to_owned();
     }
-    let start: String = text.chars().take(most.saturating_sub(3)).collect();
+    let start: String = text.chars().take(max.saturating_sub(3)).collect();
     format!("{start}...")
 }
 
-/// The text without what stands before the host of a URL: answers are logged, passwords are not.
+/// The string without the credentials in a URL: responses are logged, passwords must not be.
 fn redact_password(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
     let server = rest.split(['/', '"']).next().unwrap_or_default();

@@ -1,6 +1,4 @@
-//! Rules that several kinds share.
-//! Comes in: blocks of a spec and their path. Goes out: findings.
-//! May touch: the vocabulary of `api`.
+//! Validation rules that several kinds share.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 pub(crate) mod backup;
@@ -15,11 +13,11 @@ use crate::api::field::{Field, FromJson};
 use crate::api::validation::ValidationContext;
 use crate::api::{bytes, names};
 
-/// An object in the hub's words.
+/// An object in the hub version.
 #[derive(Debug, Default)]
 pub(crate) struct HubObject<Spec, Status> {
     pub(crate) name: String,
-    /// Empty where nobody said it: a manifest need not.
+    /// Empty if the manifest does not set it.
     pub(crate) namespace: String,
     pub(crate) spec: Spec,
     pub(crate) status: Status,
@@ -37,60 +35,55 @@ impl<Spec: FromJson + Default, Status: FromJson + Default> HubObject<Spec, Statu
     }
 }
 
-/// The name must leave room for what is named after it.
+/// The name must be short enough for derived names.
 pub(crate) fn name(name: &str, max_length: usize, findings: &mut Findings) {
     let length = name.chars().count();
     if length > max_length {
         findings.invalid(
             "metadata.name",
             format!(
-                "must have at max_length {max_length} characters, and has {length}: Services and Pods are \
+                "must have at most {max_length} characters, and has {length}: Services and Pods are \
                  named after it; choose a shorter name"
             ),
         );
     } else if !name.is_empty() && !names::is_dns_1035(name) {
         let dashed = name.to_ascii_lowercase().replace(['.', '_', ' '], "-");
-        let offer = if names::is_dns_1035(&dashed) { dashed } else { "main".to_owned() };
+        let example = if names::is_dns_1035(&dashed) { dashed } else { "main".to_owned() };
         findings.invalid(
             "metadata.name",
             format!(
                 "must begin with a letter and have only lower case letters, digits and dashes, \
-                 such as \"{offer}\": Services and Pods are named after it"
+                 such as \"{example}\": Services and Pods are named after it"
             ),
         );
     }
 }
 
-/// A size in bytes, if it is one.
+/// A size in bytes, if valid.
 pub(crate) fn size(text: Option<&str>) -> Option<u64> {
     text.and_then(bytes::parse)
 }
 
-/// Refuses an object that nothing could be done with.
+/// Rejects an object of a kind that this release does not support.
 pub(crate) fn require_kind_feature(
     feature: Feature,
     context: &ValidationContext<'_>,
     findings: &mut Findings,
 ) {
-    if let Some(unsupported_message) = context.features.unsupported_message(feature) {
-        findings.forbidden(
-            "spec",
-            format!("{unsupported_message}; this kind of object has no use yet"),
-        );
+    if let Some(message) = context.features.unsupported_message(feature) {
+        findings.forbidden("spec", format!("{message}; do not create objects of this kind"));
     }
 }
 
-/// Refuses what `given` asks for if no controller of this release does it.
+/// Rejects a field that requests a feature which this release does not support.
 pub(crate) fn require_feature(
     feature: Feature,
-    given: bool,
+    requested: bool,
     path: &str,
     context: &ValidationContext<'_>,
     findings: &mut Findings,
 ) {
-    if let Some(unsupported_message) =
-        context.features.unsupported_message(feature).filter(|_| given)
-    {
-        findings.forbidden(path, format!("{unsupported_message}; leave it out"));
+    if let Some(message) = context.features.unsupported_message(feature).filter(|_| requested) {
+        findings.forbidden(path, format!("{message}; remove the field"));
     }
 }

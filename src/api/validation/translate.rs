@@ -1,7 +1,6 @@
-//! Where a path of the hub is in the version that the user wrote.
-//! Comes in: findings with places in v1. Goes out: the same in the words of the other version.
-//! May touch: conversion. There is no table to keep in step: a mark is laid at the path in v1, and
-//! conversion shows where it comes out.
+//! Translates field paths and messages from the hub to the request version. There is no table to
+//! maintain: a marker is set at the path in the hub, the object is converted, and the marker is
+//! searched in the result.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use serde_json::{Map, Value, json};
@@ -12,10 +11,11 @@ use super::{ErrorType, Finding, schema};
 use crate::api::convert::{ConvertFn, Part};
 use crate::api::kinds::{Kind, Version};
 
-/// What no user writes. It fits no schema, so conversion carries it as it is.
-const MARK: &str = "\u{1}mark\u{1}";
+/// A string that no user writes. It is invalid in every schema, so conversion passes it on
+/// unchanged.
+const MARKER: &str = "\u{1}mark\u{1}";
 
-/// The version that a user wrote, and the object in the hub and as it was written.
+/// Translates to the version of a request, given the object in both versions.
 pub(super) struct PathTranslator<'a> {
     pub(super) kind: &'a Kind,
     pub(super) version: &'static Version,
@@ -23,25 +23,25 @@ pub(super) struct PathTranslator<'a> {
     pub(super) written: &'a Value,
 }
 
-/// Where the mark came out.
+/// Where the marker was found.
 struct Found {
     path: FieldPath,
-    /// Whether it is all that stands there, and not a part of a text such as a URL.
+    /// Whether it is the whole value, and not a part of a string such as a URL.
     whole: bool,
 }
 
 impl PathTranslator<'_> {
-    /// A finding of the user's own version.
+    /// A finding in the request version.
     pub(super) fn in_request_version(&self, finding: &Finding) -> Located {
         let Finding { path, error_type, detail } = finding.clone();
         let value = path.find_in(self.written).cloned();
         Located { path, covers_value: true, part_of_value: false, error_type, value, detail }
     }
 
-    /// A finding of the hub, in the words of the user's version.
+    /// Translates a finding of the hub to the request version.
     pub(super) fn translate(&self, finding: &Finding) -> Located {
-        let detail = self.words(&finding.detail);
-        let said = |path: FieldPath, detail: String| {
+        let detail = self.message(&finding.detail);
+        let located = |path: FieldPath, detail: String| {
             self.in_request_version(&Finding { path, error_type: finding.error_type, detail })
         };
         let hub = &finding.path;
@@ -51,17 +51,17 @@ impl PathTranslator<'_> {
                     ErrorType::Invalid | ErrorType::Unsupported => format!("the {part} {detail}"),
                     ErrorType::Required | ErrorType::Forbidden => detail,
                 };
-                Located { part_of_value: true, ..said(path, detail) }
+                Located { part_of_value: true, ..located(path, detail) }
             }
-            (Some(Found { path, whole: _ }), _) => said(path, detail),
+            (Some(Found { path, whole: _ }), _) => located(path, detail),
             (None, _) => match self.first_child(hub).or_else(|| self.nearest_parent(hub)) {
-                Some(path) => said(path, detail),
+                Some(path) => located(path, detail),
                 None => self.hub_only(finding, &detail),
             },
         }
     }
 
-    /// A finding that only the hub has a name for: it is about the object as a whole.
+    /// A finding about a field that only the hub has: it is reported for the whole object.
     fn hub_only(&self, finding: &Finding, detail: &str) -> Located {
         let Finding { path, error_type, detail: _ } = finding;
         let start = FieldPath(path.0.iter().take(1).cloned().collect());
@@ -77,24 +77,24 @@ impl PathTranslator<'_> {
         }
     }
 
-    /// The path of the first thing in the block that the user's version has a name for.
+    /// The first field of an object that the request version has.
     fn first_child(&self, hub: &FieldPath) -> Option<FieldPath> {
-        let said = hub.find_in(self.hub).and_then(Value::as_object);
-        let could = schema::schema_of(self.kind, self.kind.hub())
+        let set = hub.find_in(self.hub).and_then(Value::as_object);
+        let known = schema::schema_of(self.kind, self.kind.hub())
             .and_then(|schema| schema::at(schema, hub)?.get("properties")?.as_object());
-        let keys = said.into_iter().chain(could).flat_map(Map::keys);
+        let keys = set.into_iter().chain(known).flat_map(Map::keys);
         let mut parts = keys.map(|key| hub.child(Segment::Field(key.clone())));
         parts.find_map(|part| self.exactly(&part)).map(|found| found.path)
     }
 
-    /// The nearest block `nearest_parent` the path that the user's version has, if it is not everything.
+    /// The nearest parent that the request version has, except for the whole spec.
     fn nearest_parent(&self, hub: &FieldPath) -> Option<FieldPath> {
-        let mut nearest_parent = hub.parent();
-        while let Some(path) = nearest_parent.filter(|path| path.0.len() > 1) {
+        let mut parent = hub.parent();
+        while let Some(path) = parent.filter(|path| path.0.len() > 1) {
             if let Some(found) = self.exactly(&path) {
                 return Some(found.path);
             }
-            nearest_parent = path.parent();
+            parent = path.parent();
         }
         None
     }
@@ -105,41 +105,42 @@ impl PathTranslator<'_> {
         let Some((_, from_hub)) = self.version.conversions(part) else { return same() };
         let found = convert_marked(self.hub, hub, part, from_hub)?;
         let Some(Segment::Key(key)) = hub.0.last() else { return Some(found) };
-        // The user's own key: an entry of a map, or an item of a list.
+        // A key that the user chose: an entry of a map, or an item of a list.
         let parent = found.path.parent()?;
         let items = parent.find_in(self.written).and_then(Value::as_array);
         let index = items.and_then(|items| items.iter().position(|item| item == key));
-        let step = index.map_or_else(|| Segment::Key(key.clone()), Segment::Index);
-        Some(Found { path: parent.child(step), whole: true })
+        let segment = index.map_or_else(|| Segment::Key(key.clone()), Segment::Index);
+        Some(Found { path: parent.child(segment), whole: true })
     }
 
-    /// The sentence with each `spec.field` in backquotes named as the user's version names it.
-    pub(super) fn words(&self, sentence: &str) -> String {
-        let mut words = String::new();
-        let mut rest = sentence;
+    /// Translates every `spec.field` in backquotes in a message to the request version.
+    pub(super) fn message(&self, message: &str) -> String {
+        let mut translated = String::new();
+        let mut rest = message;
         while let Some((before, path, after)) = quoted(rest) {
-            words.push_str(before);
-            let is_place = path.starts_with("spec.") && !path.contains(' ');
-            if is_place {
-                words.push_str(&self.named(path));
+            translated.push_str(before);
+            let is_path = path.starts_with("spec.") && !path.contains(' ');
+            if is_path {
+                translated.push_str(&self.quoted_path(path));
             } else {
-                words.extend(["`", path, "`"]);
+                translated.extend(["`", path, "`"]);
             }
             rest = after;
         }
-        words + rest
+        translated + rest
     }
 
-    fn named(&self, dotted: &str) -> String {
+    fn quoted_path(&self, dotted: &str) -> String {
         let hub = FieldPath::from(dotted);
         let found = self.exactly(&hub).map(|found| found.path);
-        let found = found.or_else(|| self.nearest_parent(&hub).filter(|path| !self.is_block(path)));
+        let found =
+            found.or_else(|| self.nearest_parent(&hub).filter(|path| !self.is_object(path)));
         found.map_or_else(|| self.in_hub(dotted), |path| format!("`{}`", path.to_dotted()))
     }
 
-    /// Whether the user's version has a block there: a sentence about a field in a block that has
-    /// no such field must not sound as if it were about the block.
-    fn is_block(&self, path: &FieldPath) -> bool {
+    /// Whether the request version has an object at the path: a message about a field that the
+    /// object does not have must not read as if it were about the object.
+    fn is_object(&self, path: &FieldPath) -> bool {
         let found =
             schema::schema_of(self.kind, self.version).and_then(|schema| schema::at(schema, path));
         found.is_some_and(|schema| schema.get("properties").is_some())
@@ -150,14 +151,14 @@ impl PathTranslator<'_> {
     }
 }
 
-/// What is before the first backquotes in a sentence, between them, and after them.
-fn quoted(sentence: &str) -> Option<(&str, &str, &str)> {
-    let (before, rest) = sentence.split_once('`')?;
-    let (first_child, after) = rest.split_once('`')?;
-    Some((before, first_child, after))
+/// Splits a message at its first backquotes: before, between and after them.
+fn quoted(message: &str) -> Option<(&str, &str, &str)> {
+    let (before, rest) = message.split_once('`')?;
+    let (between, after) = rest.split_once('`')?;
+    Some((before, between, after))
 }
 
-/// What another version of the kind calls `path`, which is a field of `theirs` and not of `ours`.
+/// The path in version `ours` of a field of version `theirs`.
 pub(super) fn translate_between(
     path: &FieldPath,
     theirs: &Version,
@@ -183,7 +184,7 @@ fn part_of(path: &FieldPath) -> Option<Part> {
     }
 }
 
-/// Where a mark at `path` comes out.
+/// Sets the marker at `path`, converts, and returns where the marker is.
 fn convert_marked(
     object: &Value,
     path: &FieldPath,
@@ -191,15 +192,15 @@ fn convert_marked(
     convert: ConvertFn,
 ) -> Option<Found> {
     let mut marked = object.clone();
-    path.put(&mut marked, MARK.into());
+    path.put(&mut marked, MARKER.into());
     search(&convert(marked.get(part.key())?), &FieldPath::from(part.key()))
 }
 
-/// Where the mark is, or a text that was made with it.
+/// Searches for the marker, also as a part of a string.
 fn search(value: &Value, at: &FieldPath) -> Option<Found> {
     match value {
         Value::String(text) => {
-            text.contains(MARK).then(|| Found { path: at.clone(), whole: text == MARK })
+            text.contains(MARKER).then(|| Found { path: at.clone(), whole: text == MARKER })
         }
         Value::Array(items) => items
             .iter()

@@ -127,7 +127,7 @@ impl Executor<'_> {
         }
         if let Some(trust) = self.trust {
             pod.annotations_mut()
-                .insert(names::TRUST_BUNDLE_HASH_ANNOTATION.to_owned(), trust.word.clone());
+                .insert(names::TRUST_BUNDLE_HASH_ANNOTATION.to_owned(), trust.hash.clone());
         }
         if let Some(source) = source {
             pod.annotations_mut().insert(names::POD_TEMPLATE_ANNOTATION.to_owned(), source);

@@ -1,13 +1,13 @@
-//! Whether etcd asks for users: whom it must know is made known first, and only then it asks.
-//! Comes in: a formed cluster. Goes out: the next of these steps. May touch: nothing; pure.
+//! Enables and disables etcd's authentication. Users and roles are created before it is enabled, so
+//! that neither the operator nor applications lose access.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use super::Decision;
 use crate::etcd_cluster::plan::{Reason, Step};
 use crate::etcd_cluster::state::{AuthState, EtcdState, ObservedState};
 
-/// What is not wanted any more ends before members are changed: whoever takes calls in the clear knows nobody. What is not known
-/// may be the case.
+/// Disables authentication before members are changed: over plaintext etcd cannot identify the
+/// operator by its certificate. An unknown state may be enabled.
 pub(super) fn revert(_: &ObservedState, etcd: &EtcdState) -> Decision {
     let step = match etcd.auth {
         AuthState::EnabledUnexpectedly => Step::DisableAuth,

@@ -1,8 +1,8 @@
-//! The founding of a cluster: all founders at once, and who they are is decided once.
-//! Comes in: a cluster that was not formed yet. Goes out: a whole plan, of chores alone.
-//! May touch: nothing; pure. The founders are written down before the first is made: an edit of the
-//! size meanwhile must not change what the first of them was told of the others. Until it was written
-//! down that they are a cluster nobody can have written to them, and they can be given up.
+//! Bootstraps a cluster with all initial members at once; they are chosen only once.
+//!
+//! Crash safety: the initial members are recorded before the first is created, so that a change of
+//! `spec.replicas` cannot alter the initial cluster that the first of them was started with. Until
+//! the cluster ID is recorded no client can have written data, so the bootstrap can be aborted.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use super::pods;
@@ -15,11 +15,11 @@ use crate::etcd_cluster::state::{
 type Decision = (Vec<Task>, Reason);
 
 pub(super) fn plan(state: &ObservedState) -> Plan {
-    let founders = &state.bootstrap.members;
+    let initial = &state.bootstrap.members;
     let (tasks, reason) = if state.bootstrap.aborted {
         aborted(state)
-    } else if !founders.is_empty() {
-        in_progress(state, founders)
+    } else if !initial.is_empty() {
+        in_progress(state, initial)
     } else if state.members.is_empty() {
         not_started(state)
     } else {
@@ -28,9 +28,9 @@ pub(super) fn plan(state: &ObservedState) -> Plan {
     Plan { tasks, step: Step::Wait, reason }
 }
 
-/// Nothing was ever begun.
+/// Nothing is recorded, and no member exists.
 fn not_started(state: &ObservedState) -> Decision {
-    // Volumes that were made for this very cluster: there were members, and everything about them is lost.
+    // Volumes of this very cluster: it had members, and their objects are lost.
     if !state.orphaned_volumes.is_empty() {
         let adopted = state.orphaned_volumes.iter().cloned().map(Task::AdoptVolume);
         return (adopted.collect(), Reason::QuorumLost);
@@ -51,8 +51,8 @@ fn initial_names(state: &ObservedState) -> Vec<MemberName> {
     state.candidate_names.iter().take(state.desired.replicas).cloned().collect()
 }
 
-/// There are members, and what was written down about them is lost, as after a restore of the
-/// objects without their status. Who was somebody comes back; nobody founds.
+/// Members exist, and their record is lost, as after a restore of objects without their status.
+/// Members that ran before rejoin; none bootstraps again.
 fn record_lost(state: &ObservedState) -> Decision {
     if let Reading::Known(etcd) = &state.etcd {
         return (vec![Task::RecordClusterId(etcd.cluster)], Reason::Bootstrapping);
@@ -61,7 +61,7 @@ fn record_lost(state: &ObservedState) -> Decision {
         return (pods::hibernate(state), Reason::Hibernated);
     }
     let mut tasks = pods::tasks(state);
-    tasks.retain(|it| match it {
+    tasks.retain(|task| match task {
         Task::CreatePod { start_mode, .. } => *start_mode == StartMode::Rejoin,
         Task::AdoptVolume(_) | Task::DeleteInactivePod(_) => true,
         Task::RecordBootstrapMembers(_)
@@ -78,57 +78,59 @@ fn record_lost(state: &ObservedState) -> Decision {
 }
 
 fn aborted(state: &ObservedState) -> Decision {
-    let members = state.members.iter().map(|it| &it.name);
-    let left: Vec<_> =
+    let members = state.members.iter().map(|member| &member.name);
+    let remaining: Vec<_> =
         members.chain(&state.orphaned_volumes).cloned().map(Task::DeleteBootstrapMember).collect();
-    if left.is_empty() {
+    if remaining.is_empty() {
         return (vec![Task::RecordBootstrapMembers(initial_names(state))], Reason::CreatingMembers);
     }
-    (left, Reason::BootstrapFailed)
+    (remaining, Reason::BootstrapFailed)
 }
 
-fn in_progress(state: &ObservedState, founders: &[MemberName]) -> Decision {
-    // Before anything else: from now on nobody founds any more.
+fn in_progress(state: &ObservedState, initial: &[MemberName]) -> Decision {
+    // Before anything else: once this is recorded, no member bootstraps any more.
     if let Reading::Known(etcd) = &state.etcd {
         return (vec![Task::RecordClusterId(etcd.cluster)], Reason::Bootstrapping);
     }
-    let missing = founders.iter().filter(|name| state.member(name).is_none()).cloned();
-    // Somebody deleted its EtcdMember. Whether it ever was anybody is not known, so it founds no more.
+    let missing = initial.iter().filter(|name| state.member(name).is_none()).cloned();
+    // Its EtcdMember was deleted. It may have been a member already, so it must not bootstrap
+    // again.
     let make: fn(_) -> Task =
         if state.bootstrap.started { Task::AdoptVolume } else { Task::CreateBootstrapMember };
     let missing: Vec<Task> = missing.map(make).collect();
     if !missing.is_empty() {
         return (missing, Reason::CreatingMembers);
     }
-    if cannot_form_quorum(state, founders) {
+    if cannot_form_quorum(state, initial) {
         return (vec![Task::AbortBootstrap], Reason::BootstrapFailed);
     }
     let mut tasks = pods::tasks(state);
     if !state.bootstrap.started
-        && tasks.iter().any(|it| matches!(it, Task::RemoveSchedulingGate(_)))
+        && tasks.iter().any(|task| matches!(task, Task::RemoveSchedulingGate(_)))
     {
-        tasks.retain(|it| !matches!(it, Task::RemoveSchedulingGate(_)));
+        tasks.retain(|task| !matches!(task, Task::RemoveSchedulingGate(_)));
         tasks.push(Task::RecordBootstrapStarted);
     }
     (tasks, Reason::Bootstrapping)
 }
 
-/// Whether too few can still become a cluster, or one cannot start as it was made and would start as
-/// it would be made now.
-fn cannot_form_quorum(state: &ObservedState, founders: &[MemberName]) -> bool {
-    let member = |name| state.member(name);
-    // A pod that is on its way out for so long is on a node that is lost.
-    let is_stuck =
-        |it: &Member| it.replacement_due && it.pod == Reading::Known(PodState::Terminating);
-    let is_lost = |it: &&Member| it.has_lost_data(&state.desired) || is_stuck(it);
-    let lost = founders.iter().filter_map(member).filter(is_lost).count();
-    let left = founders.len().saturating_sub(lost);
-    // Its volume was never made, or was deleted before it was used.
-    let lacks_volume = |it: &Member| {
-        state.desired.persistent
-            && it.volume == Reading::Known(VolumeState::Missing)
-            && matches!(it.pod, Reading::Known(PodState::Gated | PodState::Active))
+/// Whether too few initial members are left for a quorum, or one cannot start from its pod and
+/// would start from a new one.
+fn cannot_form_quorum(state: &ObservedState, initial: &[MemberName]) -> bool {
+    let find = |name| state.member(name);
+    // A pod that has been terminating for that long is on a lost node.
+    let is_stuck = |member: &Member| {
+        member.replacement_due && member.pod == Reading::Known(PodState::Terminating)
     };
-    let cannot_start = |it: &Member| it.is_stale() || lacks_volume(it);
-    left < quorum(founders.len()) || founders.iter().filter_map(member).any(cannot_start)
+    let is_lost = |member: &&Member| member.has_lost_data(&state.desired) || is_stuck(member);
+    let lost = initial.iter().filter_map(find).filter(is_lost).count();
+    let remaining = initial.len().saturating_sub(lost);
+    // The volume was never created, or was deleted before its first use.
+    let lacks_volume = |member: &Member| {
+        state.desired.persistent
+            && member.volume == Reading::Known(VolumeState::Missing)
+            && matches!(member.pod, Reading::Known(PodState::Gated | PodState::Active))
+    };
+    let cannot_start = |member: &Member| member.is_stale() || lacks_volume(member);
+    remaining < quorum(initial.len()) || initial.iter().filter_map(find).any(cannot_start)
 }

@@ -1,9 +1,9 @@
-//! Files are rewritten to give back what is free in them, one member at a time, the leader last: on a schedule, where it is worth it,
-//! and where a file has reached its quota.
-//! Comes in: a formed cluster. Goes out: whose turn is next. May touch: nothing; pure.
-//! Who rewrites its file answers nobody meanwhile. So every voter has shown before that it is well, with a read that needs a
-//! quorum, and nobody listens who would have to be sent everything. Each member has two turns in a round at the most: what
-//! does not help is not tried for ever.
+//! Defragments members one at a time, the leader last: on a schedule, above a threshold, and if a
+//! database file has reached its quota.
+//!
+//! Guarantees: a member is unavailable while it is defragmented, so before that every voter has
+//! passed a linearizable read, and there is no learner that would need a snapshot. Each member is
+//! defragmented at most twice in a run, so that a run that does not help ends.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use super::Decision;
@@ -13,12 +13,12 @@ use crate::etcd_cluster::state::{
     EtcdState, ListedMember, Member, MemberName, ObservedState, PodState, Reading, VersionProgress,
 };
 
-/// The second is for a call that was written down and never made.
+/// The second one is for a request that was recorded and never sent.
 const MAX_RUNS_PER_MEMBER: usize = 2;
-/// Of so many nobody can be spared.
+/// A cluster of this size has no quorum while one member is unavailable.
 const SMALL_CLUSTER: usize = 2;
 
-/// One that rewrites its file is waited for, before anybody else is disturbed.
+/// Waits for a member that is being defragmented before any other is disrupted.
 pub(super) fn in_progress(state: &ObservedState, etcd: &EtcdState) -> Decision {
     let entry = etcd.entry(state.defragmentation.in_progress.as_ref()?)?;
     let reason = match etcd.quota {
@@ -28,22 +28,23 @@ pub(super) fn in_progress(state: &ObservedState, etcd: &EtcdState) -> Decision {
     (!entry.is_healthy()).then_some((Step::Wait, reason))
 }
 
-/// One of two, or the only one, rewrites its file: nobody is answered meanwhile, and that is no loss.
+/// One of at most two members is being defragmented: the missing quorum is expected.
 pub(super) fn unavailable_alone(state: &ObservedState) -> Decision {
-    let Defragmentation { in_progress: Some(_), run: Some(round), .. } = &state.defragmentation
+    let Defragmentation { in_progress: Some(_), run: Some(run), .. } = &state.defragmentation
     else {
         return None;
     };
-    let reason = match round.trigger {
+    let reason = match run.trigger {
         DefragTrigger::Schedule | DefragTrigger::Threshold => Reason::Defragmenting,
         DefragTrigger::NoSpace => Reason::NoSpace,
     };
-    let runs = |it: &Member| it.pod == Reading::Known(PodState::Active) && !it.failing;
+    let runs = |member: &Member| member.pod == Reading::Known(PodState::Active) && !member.failing;
     let is_unavailable = state.remaining().count() <= SMALL_CLUSTER && state.remaining().all(runs);
     is_unavailable.then_some((Step::Wait, reason))
 }
 
-/// A file has reached its quota, and nobody can write. If room can be made it is; then the alarm is ended, and not before.
+/// Reclaims space while a quota is exceeded and writes are rejected; disarms the alarm only after
+/// that.
 pub(super) fn reclaim_space(state: &ObservedState, etcd: &EtcdState) -> Decision {
     if etcd.quota == Quota::Ok || !may_disrupt(etcd) {
         return None;
@@ -54,20 +55,23 @@ pub(super) fn reclaim_space(state: &ObservedState, etcd: &EtcdState) -> Decision
     if let Some(step) = next(&state.defragmentation, etcd) {
         return Some((step, Reason::NoSpace));
     }
-    // A larger quota may be what members should be made anew for.
+    // A larger quota may be the reason for the pending rolling update.
     if state.remaining().any(Member::is_outdated) && !etcd.blocking_alarm {
         return None;
     }
     Some((Step::Wait, Reason::NoSpaceUnresolved))
 }
 
-/// Nothing else is to be done.
+/// Defragments if nothing else is to be done.
 pub(super) fn rule(state: &ObservedState, etcd: &EtcdState) -> Decision {
-    let is_there = match state.desired.version {
+    let is_at_target = match state.desired.version {
         VersionProgress::AtTarget | VersionProgress::NoPath => true,
         VersionProgress::MoreSteps | VersionProgress::Downgrading => false,
     };
-    if !is_there || etcd.blocking_alarm || state.desired.client_tls_transition || !may_disrupt(etcd)
+    if !is_at_target
+        || etcd.blocking_alarm
+        || state.desired.client_tls_transition
+        || !may_disrupt(etcd)
     {
         return None;
     }
@@ -78,37 +82,36 @@ fn may_disrupt(etcd: &EtcdState) -> bool {
     etcd.all_voters_healthy() && etcd.learners().next().is_none()
 }
 
-/// The next step of a round that goes on, or should begin.
-fn next(upkeep: &Defragmentation, etcd: &EtcdState) -> Option<Step> {
-    let Defragmentation {
-        run: round,
-        due,
-        in_progress: _,
-        compact_to: history,
-        waiting_for_compaction: settling,
-    } = upkeep;
-    let turns: &[MemberName] = match (round, due) {
-        (Some(round), _) => &round.completed,
+/// The next step of a run that is in progress or due.
+fn next(state: &Defragmentation, etcd: &EtcdState) -> Option<Step> {
+    let Defragmentation { run, due, in_progress: _, compact_to, waiting_for_compaction } = state;
+    let completed: &[MemberName] = match (run, due) {
+        (Some(run), _) => &run.completed,
         (None, Some(_)) => &[],
         (None, None) => return None,
     };
-    if let Some(revision) = history {
+    if let Some(revision) = compact_to {
         return Some(Step::Compact(*revision));
     }
-    let runs_of = |of: &MemberName| turns.iter().filter(|it| *it == of).count();
-    let is_due =
-        |it: &&ListedMember| it.should_defragment && runs_of(&it.name) < MAX_RUNS_PER_MEMBER;
-    let waiting = || etcd.voters().filter(is_due);
-    if let Some(follower) = waiting().find(|it| !etcd.leads(it.id)) {
+    let runs_of = |name: &MemberName| completed.iter().filter(|done| *done == name).count();
+    let is_due = |entry: &&ListedMember| {
+        entry.should_defragment && runs_of(&entry.name) < MAX_RUNS_PER_MEMBER
+    };
+    let pending = || etcd.voters().filter(is_due);
+    if let Some(follower) = pending().find(|entry| !etcd.leads(entry.id)) {
         return Some(Step::Defragment(follower.name.clone()));
     }
-    let Some(last) = waiting().next() else {
-        return Some(if *settling { Step::Wait } else { Step::FinishDefragmentation });
+    let Some(last) = pending().next() else {
+        return Some(if *waiting_for_compaction {
+            Step::Wait
+        } else {
+            Step::FinishDefragmentation
+        });
     };
-    let transferee = etcd.voters().find(|it| it.id != last.id);
+    let transferee = etcd.voters().find(|entry| entry.id != last.id);
     Some(transferee.map_or_else(
         || Step::Defragment(last.name.clone()),
-        // All others had their turn, and one of them leads from now on.
+        // All followers are done; one of them becomes the leader.
         |transferee| Step::MoveLeader(transferee.id),
     ))
 }

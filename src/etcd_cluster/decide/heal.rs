@@ -1,7 +1,7 @@
-//! A voter that will not come back by itself is retired, if the others can do without it.
-//! Comes in: a formed cluster. Goes out: whom to retire. May touch: nothing; pure.
-//! It goes before its successor comes: a successor that came first would raise the number that must
-//! agree while one of them is dead.
+//! Marks a voter for removal if it cannot recover and the others have quorum without it.
+//!
+//! It is removed before its replacement is added: otherwise the quorum would grow while one voter
+//! is down.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use super::{Decision, pods, rollout};
@@ -30,11 +30,11 @@ enum Healing {
 
 fn healing(state: &ObservedState, etcd: &EtcdState, member: &Member) -> Healing {
     let Some(entry) = etcd.entry(&member.name) else {
-        // A founder that somebody struck from the list. Joiners have a rule of their own.
+        // An initial member that was removed from etcd's list. New members have their own rule.
         return if member.intent == Intent::Bootstrap { Healing::Replace } else { Healing::Keep };
     };
-    // Who answers is not lost, whatever its objects look like.
-    // Whose pod was made from what was taken back gets another one first.
+    // A reachable member is not lost, whatever its objects look like. A pod from a template that
+    // was rolled back is recreated before the member is replaced.
     let is_recreated = pods::is_inactive_and_stale(state, member)
         && member.pod == Reading::Known(PodState::Active);
     let is_own_failure = !rollout::caused_by_update(state, Some(etcd), member);

@@ -1,7 +1,8 @@
-//! Pods that are missing, pods that wait, and volumes that nobody looks after.
-//! Comes in: the members. Goes out: chores. May touch: nothing; pure.
-//! Only the first pod of a member may found or join, and it waits until it was written down that there
-//! is one. Every other comes back to data that is there; the agent in it refuses if there is none.
+//! Creates missing pods, removes scheduling gates, and adopts volumes without an EtcdMember.
+//!
+//! Crash safety: only the first pod of a member may bootstrap or join, and it has a scheduling gate
+//! until it is recorded as started. Every later pod rejoins with its data; its agent exits if the
+//! data is missing.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use super::rollout::confirms_update;
@@ -18,21 +19,22 @@ pub(super) fn tasks(state: &ObservedState) -> Vec<Task> {
     adopted.map(Task::AdoptVolume).chain(pods).collect()
 }
 
-/// Ends every pod. The volumes stay, and the members come back to them.
+/// Deletes every pod. The volumes stay, and members rejoin with them.
 pub(super) fn hibernate(state: &ObservedState) -> Vec<Task> {
-    let runs = |it: &&Member| match it.pod {
+    let runs = |member: &&Member| match member.pod {
         Reading::Known(
             PodState::Gated | PodState::Active | PodState::DataMissing | PodState::Terminated,
         ) => true,
         Reading::Known(PodState::Missing | PodState::Terminating) | Reading::Unknown => false,
     };
-    state.members.iter().filter(runs).map(|it| Task::Hibernate(it.name.clone())).collect()
+    let members = state.members.iter().filter(runs);
+    members.map(|member| Task::Hibernate(member.name.clone())).collect()
 }
 
-/// Whether etcd lists somebody, or may. When nobody can be asked, who was seen to have left still has.
+/// Whether etcd lists a member, or may. Without quorum a recorded removal still counts.
 fn is_listed(state: &ObservedState, name: &MemberName) -> bool {
-    let has_left = || state.member(name).is_some_and(|it| it.intent == Intent::Removed);
-    state.etcd.known().map_or_else(|| !has_left(), |etcd| etcd.entry(name).is_some())
+    let was_removed = || state.member(name).is_some_and(|member| member.intent == Intent::Removed);
+    state.etcd.known().map_or_else(|| !was_removed(), |etcd| etcd.entry(name).is_some())
 }
 
 fn task(state: &ObservedState, member: &Member) -> Option<Task> {
@@ -52,7 +54,8 @@ fn task(state: &ObservedState, member: &Member) -> Option<Task> {
         }
         Reading::Known(PodState::Gated) => Some(Task::MarkStarted(name())),
         Reading::Known(PodState::Terminated) => Some(Task::DeleteInactivePod(name())),
-        // It waits for what the old spec asks for. Whoever comes to found or to join has rules of their own.
+        // The pod waits for something only the old spec requires. New and initial members have
+        // their own rules.
         Reading::Known(PodState::Active)
             if is_inactive_and_stale(state, member) && is_voter(state, member) =>
         {
@@ -63,42 +66,45 @@ fn task(state: &ObservedState, member: &Member) -> Option<Task> {
     }
 }
 
-/// What a pod of this member is made of, if it is made now. While nobody has shown that a change works, one member tries it out;
-/// all others come back as those are made that run, so that a bad change never has more than one.
+/// The template of this member's next pod. Until a canary confirms an update, all other pods are
+/// created from the previous template, so that a bad update affects at most one member.
 pub(super) fn pod_template(state: &ObservedState, member: &Member) -> PodTemplate {
-    // Of those that etcd does not list a pod may be left on a lost node, for ever.
-    let counts = |it: &&Member| it.name != member.name && is_listed(state, &it.name);
+    // The pod of a member that etcd does not list may stay on a lost node for good.
+    let counts = |other: &&Member| other.name != member.name && is_listed(state, &other.name);
     let others = || state.members.iter().filter(counts);
-    let is_confirmed = || others().any(|it| confirms_update(state.etcd.known(), it));
+    let is_confirmed = || others().any(|other| confirms_update(state.etcd.known(), other));
     let is_known = state.desired.rollback == Rollback::Available;
-    if is_known && others().any(|it| is_canary_before(state, it, member)) && !is_confirmed() {
+    let has_canary = || others().any(|other| is_canary_before(state, other, member));
+    if is_known && has_canary() && !is_confirmed() {
         PodTemplate::Previous
     } else {
         PodTemplate::Desired
     }
 }
 
-/// Whether one tries out what is wanted, or does so before another. Of those who lack a pod it is the first; but one whose pod is
-/// being cleared away still has a change that did not start, and tries the next one as soon as it is gone.
+/// Whether one member is the canary, or becomes it before the other. Of members without a pod it is
+/// the first; but a member with a stale pod that is being deleted still has an update that did not
+/// start, and tries the next one when the pod is gone.
 fn is_canary_before(state: &ObservedState, one: &Member, other: &Member) -> bool {
-    let lacks_pod = |it: &Member| it.pod == Reading::Known(PodState::Missing);
-    let first = state.members.iter().find(|it| lacks_pod(it) && is_listed(state, &it.name));
-    let is_next = first.is_some_and(|it| it.name == one.name);
+    let lacks_pod = |member: &Member| member.pod == Reading::Known(PodState::Missing);
+    let is_candidate = |member: &&Member| lacks_pod(member) && is_listed(state, &member.name);
+    let first = state.members.iter().find(is_candidate);
+    let is_next = first.is_some_and(|first| first.name == one.name);
     let has_started = one.pod == Reading::Known(PodState::Active);
-    let is_cleared =
+    let is_being_replaced =
         || has_started && one.template == TemplateState::StaleNotRunning && is_voter(state, one);
     if lacks_pod(one) {
         is_next || !lacks_pod(other)
     } else {
-        one.template == TemplateState::UpToDate || is_cleared()
+        one.template == TemplateState::UpToDate || is_being_replaced()
     }
 }
 
-/// Whether nothing runs in a member's pod, and another would be made otherwise.
+/// Whether etcd does not run in a member's pod, and a new pod would have another template.
 pub(super) fn is_inactive_and_stale(state: &ObservedState, member: &Member) -> bool {
     match member.template {
         TemplateState::StaleNotRunning => true,
-        // It has not come back as it was, either.
+        // It did not start with the previous template either.
         TemplateState::PreviousNotRunning => {
             member.failing && pod_template(state, member) == PodTemplate::Desired
         }
@@ -107,15 +113,15 @@ pub(super) fn is_inactive_and_stale(state: &ObservedState, member: &Member) -> b
 }
 
 fn is_voter(state: &ObservedState, member: &Member) -> bool {
-    let listed = |etcd: &EtcdState| etcd.entry(&member.name).is_some_and(|it| !it.is_learner);
+    let listed = |etcd: &EtcdState| etcd.entry(&member.name).is_some_and(|entry| !entry.is_learner);
     let is_bootstrapping =
         state.bootstrap.cluster_id.is_none() && !state.bootstrap.members.is_empty();
     !is_bootstrapping && state.etcd.known().is_none_or(listed)
 }
 
-/// What a new pod of this member is told; nothing if there must be none now.
+/// The start mode of this member's next pod; `None` if it must not have one now.
 fn start_mode(state: &ObservedState, member: &Member) -> Option<StartMode> {
-    // Who goes is needed until etcd has struck it from its list.
+    // A member that is marked for removal keeps running until etcd has removed it.
     if member.intent.is_leaving() && !is_listed(state, &member.name) {
         return None;
     }
@@ -129,7 +135,7 @@ fn start_mode(state: &ObservedState, member: &Member) -> Option<StartMode> {
     }
     match (member.intent, state.bootstrap.cluster_id) {
         (Intent::Bootstrap, None) => Some(StartMode::Bootstrap),
-        // The others formed the cluster without it. It has never run, so it has nothing to forget.
+        // The cluster was formed without this member. It has never run, so it has no data to lose.
         (Intent::Bootstrap | Intent::Join, Some(_)) => {
             let etcd = state.etcd.known()?;
             etcd.entry(&member.name).map(|_| StartMode::Join)

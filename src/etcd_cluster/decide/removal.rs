@@ -1,5 +1,5 @@
-//! A member that goes: first from the lead, then from etcd's list, then its pod, then what is left.
-//! Comes in: a formed cluster. Goes out: the next of these steps. May touch: nothing; pure.
+//! Removes a member: leadership first, then etcd's member list, then the pod, then its other
+//! objects.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use super::Decision;
@@ -12,19 +12,19 @@ pub(super) fn rule(state: &ObservedState, etcd: &EtcdState) -> Decision {
     leaving(state).find_map(|member| next(etcd, member))
 }
 
-/// When nobody who goes can go yet. Others speak before this: who has lost its data must not wait for
-/// one that cannot go because of it. Nobody waits for the pod of one that has gone: its node may be
-/// lost, and it is never deleted by force.
+/// The reason if no member can be removed yet. Other rules come before this: replacing a member
+/// that lost its data must not wait for a removal that is blocked by it. The pod of a removed
+/// member is not waited for: its node may be lost, and pods are never force-deleted.
 pub(super) fn blocked(state: &ObservedState, etcd: &EtcdState) -> Decision {
-    let is_listed = |it: &&Member| etcd.entry(&it.name).is_some();
+    let is_listed = |member: &&Member| etcd.entry(&member.name).is_some();
     leaving(state).find(is_listed).map(|_| (Step::Wait, Reason::RemovalBlocked))
 }
 
 fn leaving(state: &ObservedState) -> impl Iterator<Item = &Member> {
-    state.members.iter().filter(|it| it.intent.is_leaving())
+    state.members.iter().filter(|member| member.intent.is_leaving())
 }
 
-/// The next step of one that goes.
+/// The next step of a removal.
 pub(super) fn next(etcd: &EtcdState, member: &Member) -> Decision {
     match etcd.entry(&member.name) {
         Some(entry) => remove_from_etcd(etcd, entry),
@@ -39,8 +39,8 @@ fn remove_from_etcd(etcd: &EtcdState, entry: &ListedMember) -> Decision {
     if !etcd.survives_losing(entry.id) {
         return None;
     }
-    let transferee = etcd.voters().find(|it| it.id != entry.id && it.is_healthy())?;
-    // Without this the others would have to find out by themselves.
+    let transferee = etcd.voters().find(|other| other.id != entry.id && other.is_healthy())?;
+    // Without a transfer the others would have to time out and elect a leader.
     let step = if etcd.leads(entry.id) {
         Step::MoveLeader(transferee.id)
     } else {
@@ -49,7 +49,7 @@ fn remove_from_etcd(etcd: &EtcdState, entry: &ListedMember) -> Decision {
     Some((step, Reason::RemovingMember))
 }
 
-/// etcd does not know it any more, so nothing of it is needed.
+/// Deletes the objects of a member that etcd does not list any more.
 fn delete_objects(member: &Member) -> Option<Step> {
     match member.pod {
         Reading::Known(PodState::Missing) => Some(Step::DeleteMember(member.name.clone())),

@@ -1,7 +1,7 @@
-//! Members that run as they were made once are made anew, one at a time: who does not answer first, the leader last.
-//! Comes in: a formed cluster in which nobody comes or goes. Goes out: whose pod is next. May touch: nothing; pure.
-//! Before anybody is disturbed, so many others have proven to be well, with a read that needs a quorum, that they can
-//! do without. So whoever does not come back is the only one that was touched.
+//! Recreates outdated pods, one at a time: unhealthy members first, the leader last.
+//!
+//! Guarantees: before a member is disrupted, enough others for a quorum have passed a linearizable
+//! read. So if the member does not recover, it is the only one affected.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use super::{Decision, pods};
@@ -11,61 +11,62 @@ use crate::etcd_cluster::state::{
     quorum,
 };
 
-/// With fewer voters than these, data that is in memory would be in one place only.
+/// With fewer voters, data in memory would have only one copy left.
 const MIN_REPLICAS_IN_MEMORY: usize = 3;
 
 pub(super) fn rule(state: &ObservedState, etcd: &EtcdState) -> Decision {
-    let voters = || state.remaining().filter_map(|it| Some((it, voter(etcd, it)?)));
-    let outdated_members = || voters().filter(|(it, _)| it.is_outdated());
+    let voters = || state.remaining().filter_map(|member| Some((member, voter(etcd, member)?)));
+    let outdated_members = || voters().filter(|(member, _)| member.is_outdated());
     let outdated = || outdated_members().map(|(_, entry)| entry);
     let first = outdated().next()?;
     let wait = || Some((Step::Wait, Reason::RollingUpdate));
-    // Whose pod is on its way out may still answer, and is not to be counted on.
-    if voters().any(|(it, _)| it.pod != Reading::Known(PodState::Active)) {
+    // A terminating pod may still be reachable, but must not be counted on.
+    if voters().any(|(member, _)| member.pod != Reading::Known(PodState::Active)) {
         return wait();
     }
     if etcd.blocking_alarm {
         return Some((Step::Wait, Reason::RollingUpdateBlocked));
     }
-    // Who is down may be down because of what was taken back since. While another tries out what is wanted, it would come
-    // back as it is.
-    let is_down = |it: &ListedMember| it.healthy == Reading::Known(false);
-    let can_change = |it: &Member| pods::pod_template(state, it) == PodTemplate::Desired;
-    let mut down = outdated_members().filter(|(it, entry)| is_down(entry) && can_change(it));
-    if let Some((_, down)) = down.find(|(_, entry)| tolerates_losing(state, etcd, entry)) {
-        return Some(recreate_or_replace(state, etcd, down));
+    // An unhealthy member may run with a template that was rolled back since. While another one is
+    // the canary, it would be recreated from the same template.
+    let is_unhealthy = |entry: &ListedMember| entry.healthy == Reading::Known(false);
+    let can_change = |member: &Member| pods::pod_template(state, member) == PodTemplate::Desired;
+    let mut unhealthy =
+        outdated_members().filter(|(member, entry)| is_unhealthy(entry) && can_change(member));
+    if let Some((_, entry)) = unhealthy.find(|(_, entry)| tolerates_losing(state, etcd, entry)) {
+        return Some(recreate_or_replace(state, etcd, entry));
     }
-    if voters().any(|(it, _)| it.replacement_due) {
+    if voters().any(|(member, _)| member.replacement_due) {
         return Some((Step::Wait, Reason::RollingUpdateBlocked));
     }
-    let canary_running = !outdated_members().all(|(it, _)| can_change(it));
+    let canary_running = !outdated_members().all(|(member, _)| can_change(member));
     if canary_running || !etcd.all_voters_healthy() || !tolerates_losing(state, etcd, first) {
         return wait();
     }
-    if let Some(follower) = outdated().find(|it| !etcd.leads(it.id)) {
+    if let Some(follower) = outdated().find(|entry| !etcd.leads(entry.id)) {
         return Some(recreate_or_replace(state, etcd, follower));
     }
-    // All others are as they should be, and one of them leads from now on.
-    match etcd.voters().find(|it| it.id != first.id) {
+    // All followers are up to date; one of them becomes the leader.
+    match etcd.voters().find(|entry| entry.id != first.id) {
         Some(transferee) => Some((Step::MoveLeader(transferee.id), Reason::RollingUpdate)),
         None => Some(recreate_or_replace(state, etcd, first)),
     }
 }
 
-/// A change that the first one to try it does not start with is taken back.
+/// Rolls back an update with which the first updated member does not start.
 pub(super) fn rollback(state: &ObservedState, etcd: &EtcdState) -> Decision {
     roll_back(state, Some(etcd))
 }
 
-/// The same, also where no quorum answers.
+/// The same, also without quorum.
 pub(super) fn roll_back(state: &ObservedState, etcd: Option<&EtcdState>) -> Decision {
     let mut failing =
-        state.remaining().filter(|it| it.failing && caused_by_update(state, etcd, it));
+        state.remaining().filter(|member| member.failing && caused_by_update(state, etcd, member));
     let failing = failing.next().filter(|_| state.desired.rollback == Rollback::Available)?;
     Some((Step::RollBack(failing.name.clone()), Reason::UpdateFailed))
 }
 
-/// Another pod for a member; or another member, if its data would end with its pod.
+/// Recreates the pod of a member; or replaces the member, if its data is lost with the pod.
 fn recreate_or_replace(
     state: &ObservedState,
     etcd: &EtcdState,
@@ -80,22 +81,24 @@ fn recreate_or_replace(
     (Step::Wait, Reason::RollingUpdateBlocked)
 }
 
-/// Whether the others agree without this one. Of one or two nobody can be spared; but that is what was asked for.
+/// Whether the others have quorum without this member. One or two members never have; then a short
+/// outage is what the user chose.
 fn tolerates_losing(state: &ObservedState, etcd: &EtcdState, entry: &ListedMember) -> bool {
-    let (all, others) = (etcd.voters().count(), etcd.voters().filter(|it| it.id != entry.id));
-    let healthy = others.filter(|it| it.is_healthy()).count();
+    let (all, others) = (etcd.voters().count(), etcd.voters().filter(|other| other.id != entry.id));
+    let healthy = others.filter(|other| other.is_healthy()).count();
     let is_small = all < MIN_REPLICAS_IN_MEMORY && state.desired.replicas < MIN_REPLICAS_IN_MEMORY;
     healthy >= quorum(all) || is_small && healthy.saturating_add(1) == all
 }
 
-/// Whether a member fails because of what is being rolled out: replacing it would bring the same failure back, and would
-/// cost a member for each try. If another one runs well that was made so, it fails for reasons of its own.
+/// Whether a member fails because of the update: then a replacement would fail in the same way, and
+/// each attempt would cost a member. If another member is healthy with the same template, the
+/// failure has another cause.
 pub(super) fn caused_by_update(
     state: &ObservedState,
     etcd: Option<&EtcdState>,
     member: &Member,
 ) -> bool {
-    // Its pod does not start, or is refused.
+    // The pod does not start, or the API server rejects it.
     let pod_attempted = match member.pod {
         Reading::Known(PodState::Active) => true,
         Reading::Known(PodState::Missing) => {
@@ -109,15 +112,15 @@ pub(super) fn caused_by_update(
     member.template == TemplateState::UpToDate
         && pod_attempted
         && state.remaining().any(Member::is_outdated)
-        && !state.remaining().any(|it| it.name != member.name && confirms_update(etcd, it))
+        && !state.remaining().any(|other| other.name != member.name && confirms_update(etcd, other))
 }
 
-/// Whether a member is as it is wanted, and well.
+/// Whether a member is up to date and healthy.
 pub(super) fn confirms_update(etcd: Option<&EtcdState>, member: &Member) -> bool {
     let entry = etcd.and_then(|etcd| voter(etcd, member));
     member.template == TemplateState::UpToDate && entry.is_some_and(ListedMember::is_healthy)
 }
 
 fn voter<'a>(etcd: &'a EtcdState, member: &Member) -> Option<&'a ListedMember> {
-    etcd.entry(&member.name).filter(|it| !it.is_learner)
+    etcd.entry(&member.name).filter(|entry| !entry.is_learner)
 }

@@ -1,4 +1,4 @@
-//! Rules that meet, one sentence each. What follows from them step by step is walked in `tests/convergence.rs`.
+//! Tests of how rules interact. Sequences of decisions are tested in `tests/convergence.rs`.
 
 use super::*;
 use crate::etcd_cluster::state::defragmentation::{
@@ -40,7 +40,7 @@ pub(crate) fn entry(id: u64, text: &str) -> ListedMember {
     }
 }
 
-/// Three voters that are well.
+/// Three healthy voters.
 pub(crate) fn three() -> (ObservedState, EtcdState) {
     let etcd = EtcdState {
         cluster: ClusterId(7),
@@ -81,15 +81,15 @@ fn decision(state: ObservedState, etcd: EtcdState) -> (Step, Reason) {
 }
 
 #[test]
-fn who_does_not_answer_may_complete_a_majority_as_long_as_it_is_not_given_up() {
-    let reason_for = |of: [Option<u64>; 3], is_well: bool, given_up: bool| {
+fn unreachable_voter_may_complete_a_majority_until_its_replacement_is_due() {
+    let reason_for = |hashes: [Option<u64>; 3], is_healthy: bool, replacement_due: bool| {
         let (mut state, mut etcd) = three();
         etcd.corrupt = true;
-        for (entry, copy) in etcd.members.iter_mut().zip(of) {
-            entry.data_hash = copy;
+        for (entry, hash) in etcd.members.iter_mut().zip(hashes) {
+            entry.data_hash = hash;
         }
-        etcd.members[1].healthy = Reading::Known(is_well);
-        state.members[1].replacement_due = given_up;
+        etcd.members[1].healthy = Reading::Known(is_healthy);
+        state.members[1].replacement_due = replacement_due;
         decision(state, etcd).1
     };
     assert_eq!(reason_for([Some(1), None, Some(2)], false, false), Reason::CorruptMember);
@@ -101,7 +101,7 @@ fn who_does_not_answer_may_complete_a_majority_as_long_as_it_is_not_given_up() {
 }
 
 #[test]
-fn a_change_that_nobody_starts_with_is_taken_back_also_where_data_differs() {
+fn failing_update_is_rolled_back_even_while_data_is_corrupt() {
     let (mut state, mut etcd) = three();
     etcd.corrupt = true;
     for entry in &mut etcd.members {
@@ -118,7 +118,7 @@ fn a_change_that_nobody_starts_with_is_taken_back_also_where_data_differs() {
 }
 
 #[test]
-fn while_an_alarm_forbids_it_nobody_is_made_anew_not_even_who_is_down() {
+fn blocking_alarm_stops_a_rolling_update_even_of_an_unhealthy_member() {
     let (mut state, mut etcd) = three();
     state.members[1].template = TemplateState::Outdated;
     etcd.members[1].healthy = Reading::Known(false);
@@ -129,32 +129,31 @@ fn while_an_alarm_forbids_it_nobody_is_made_anew_not_even_who_is_down() {
 }
 
 #[test]
-fn one_of_few_that_rewrites_its_file_is_no_loss() {
-    let reason = |count: usize, occasion: Option<DefragTrigger>| {
+fn missing_quorum_is_expected_while_one_of_two_members_is_defragmented() {
+    let reason = |count: usize, trigger: Option<DefragTrigger>| {
         let (mut state, _) = three();
         state.members.truncate(count);
         state.desired.replicas = count;
-        let turns = vec![name("a")];
-        state.defragmentation.in_progress = occasion.map(|_| name("a"));
-        state.defragmentation.run =
-            occasion.map(|occasion| DefragRun { trigger: occasion, completed: turns });
+        let completed = vec![name("a")];
+        state.defragmentation.in_progress = trigger.map(|_| name("a"));
+        state.defragmentation.run = trigger.map(|trigger| DefragRun { trigger, completed });
         decide(&state).reason
     };
     assert_eq!(reason(1, Some(DefragTrigger::Schedule)), Reason::Defragmenting);
     assert_eq!(reason(2, Some(DefragTrigger::NoSpace)), Reason::NoSpace);
     assert_eq!(reason(1, None), Reason::QuorumLost);
-    assert_eq!(reason(3, Some(DefragTrigger::Schedule)), Reason::QuorumLost, "two more are away");
+    assert_eq!(reason(3, Some(DefragTrigger::Schedule)), Reason::QuorumLost, "two more are down");
     let (mut state, _) = three();
     state.members.truncate(1);
     state.defragmentation.in_progress = Some(name("a"));
     state.defragmentation.run =
         Some(DefragRun { trigger: DefragTrigger::Schedule, completed: vec![name("a")] });
     state.members[0].failing = true;
-    assert_eq!(decide(&state).reason, Reason::QuorumLost, "it crashes");
+    assert_eq!(decide(&state).reason, Reason::QuorumLost, "crash loop");
 }
 
 #[test]
-fn files_are_looked_after_also_while_a_password_is_missing() {
+fn members_are_defragmented_even_while_the_root_password_is_missing() {
     let (mut state, mut etcd) = three();
     etcd.auth = AuthState::RootPasswordMissing;
     assert_eq!(decision(state.clone(), etcd.clone()), (Step::Wait, Reason::RootPasswordMissing));
@@ -165,7 +164,7 @@ fn files_are_looked_after_also_while_a_password_is_missing() {
 }
 
 #[test]
-fn an_operator_that_would_not_be_known_says_why_nobody_is_asked() {
+fn unrecognized_operator_certificate_keeps_authentication_disabled() {
     let (state, mut etcd) = three();
     etcd.auth = AuthState::OperatorNotRecognized;
     assert_eq!(decision(state, etcd), (Step::Wait, Reason::ConfiguringAuth));

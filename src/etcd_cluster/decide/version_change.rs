@@ -1,12 +1,11 @@
-//! What must be done before the next release can come in, when all members run the one before.
-//! Comes in: a formed cluster in which nobody comes or goes. Goes out: the next of these steps. May touch: nothing; pure.
+//! Prepares the next version step once all members run the same version.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use super::Decision;
 use crate::etcd_cluster::plan::{Reason, Step};
 use crate::etcd_cluster::state::{Downgrade, EtcdState, ObservedState, VersionProgress};
 
-/// A way down that is not wanted any more is closed before anything else is changed: while it is open, etcd does not go up.
+/// Cancels a downgrade that is not desired any more: etcd rejects upgrades while one is enabled.
 pub(super) fn revert(_: &ObservedState, etcd: &EtcdState) -> Decision {
     match etcd.downgrade {
         Downgrade::Unwanted => Some((Step::CancelDowngrade, Reason::PreparingVersionChange)),

@@ -20,16 +20,16 @@ fn weekly(zone: Option<&str>) -> Defragment {
 const NOW: &str = "2026-11-17T12:00:00Z";
 const SUNDAY: &str = "2026-11-22T04:00:00Z";
 
-fn status(upkeep: &Value) -> EtcdClusterStatus {
+fn status(recorded: &Value) -> EtcdClusterStatus {
     serde_json::from_value(json!({
-        "defragmentation": upkeep,
+        "defragmentation": recorded,
         "members": [{"name": "main-a", "dbSize": 1_073_741_824_i64}],
     }))
     .unwrap()
 }
 
-fn recorded(upkeep: &Value, due: Option<DefragTrigger>, event: DefragEvent<'_>) -> DefragStatus {
-    let status = status(upkeep);
+fn recorded(recorded: &Value, due: Option<DefragTrigger>, event: DefragEvent<'_>) -> DefragStatus {
+    let status = status(recorded);
     let observed = Defragmentation { due, ..Defragmentation::default() };
     let spec = weekly(None);
     let writer = DefragStatusWriter {

@@ -1,4 +1,4 @@
-//! What differs, and what does not, one sentence each.
+//! Tests of drift.
 
 use super::*;
 use crate::etcd_cluster::decide::tests::{entry, three};
@@ -7,12 +7,15 @@ use crate::etcd_cluster::state::BootstrapRecord;
 
 fn state(voters: &[&str]) -> ObservedState {
     let (state, etcd) = three();
-    let list = voters.iter().map(|it| entry(1, it)).collect();
+    let list = voters.iter().map(|name| entry(1, name)).collect();
     let etcd = Reading::Known(EtcdState { leader: None, members: list, ..etcd });
     ObservedState { bootstrap: BootstrapRecord::default(), members: Vec::new(), etcd, ..state }
 }
 
-fn stock(spec: &crate::api::etcd_cluster::validated::EtcdCluster, voters: usize) -> ClusterObjects {
+fn objects(
+    spec: &crate::api::etcd_cluster::validated::EtcdCluster,
+    voters: usize,
+) -> ClusterObjects {
     let blueprint = blueprint(spec);
     ClusterObjects {
         cluster: serde_json::from_value(json!({
@@ -30,58 +33,61 @@ fn stock(spec: &crate::api::etcd_cluster::validated::EtcdCluster, voters: usize)
 }
 
 #[test]
-fn what_the_api_server_adds_makes_no_difference() {
+fn fields_added_by_the_api_server_are_no_drift() {
     let spec = cluster(json!({}));
-    let mut stock = stock(&spec, 3);
-    for service in &mut stock.services {
+    let mut objects = objects(&spec, 3);
+    for service in &mut objects.services {
         service.metadata.resource_version = Some("7".to_owned());
         service.spec.as_mut().unwrap().session_affinity = Some("None".to_owned());
     }
-    assert_eq!(detect(&blueprint(&spec), &stock, &state(&[])), []);
+    assert_eq!(detect(&blueprint(&spec), &objects, &state(&[])), []);
 }
 
 #[test]
-fn what_is_missing_or_was_changed_is_put_right() {
+fn missing_or_changed_objects_are_drift() {
     let spec = cluster(json!({}));
-    let mut stock = stock(&spec, 3);
-    stock.services[1].spec.as_mut().unwrap().selector = None;
-    stock.pdbs.clear();
-    let found = detect(&blueprint(&spec), &stock, &state(&[]));
+    let mut objects = objects(&spec, 3);
+    objects.services[1].spec.as_mut().unwrap().selector = None;
+    objects.pdbs.clear();
+    let found = detect(&blueprint(&spec), &objects, &state(&[]));
     assert!(matches!(found.as_slice(), [Drift::Service(..), Drift::PdbMissing(_)]), "{found:?}");
 }
 
 #[test]
-fn a_selector_with_one_word_too_many_is_put_right() {
+fn superfluous_selector_key_is_removed() {
     let spec = cluster(json!({}));
-    let mut stock = stock(&spec, 3);
-    let service = stock.services[1].spec.as_mut().unwrap();
-    service.selector.as_mut().unwrap().insert("app".to_owned(), "nobody".to_owned());
-    let found = detect(&blueprint(&spec), &stock, &state(&[]));
+    let mut objects = objects(&spec, 3);
+    let service = objects.services[1].spec.as_mut().unwrap();
+    service.selector.as_mut().unwrap().insert("app".to_owned(), "other".to_owned());
+    let found = detect(&blueprint(&spec), &objects, &state(&[]));
     let [Drift::Service(_, patch)] = found.as_slice() else { panic!("{found:?}") };
     assert_eq!(patch["spec"]["selector"]["app"], Value::Null);
     assert!(patch["spec"]["selector"].as_object().unwrap().contains_key("app"));
 }
 
 #[test]
-fn a_budget_is_left_alone_while_nobody_knows_how_many_vote() {
+fn pdb_is_unchanged_while_the_number_of_voters_is_unknown() {
     let spec = cluster(json!({"replicas": 1}));
-    let stock = stock(&spec, 5);
+    let objects = objects(&spec, 5);
     let unknown = ObservedState { etcd: Reading::Unknown, ..state(&[]) };
-    assert_eq!(detect(&blueprint(&spec), &stock, &unknown), []);
-    assert!(!detect(&blueprint(&spec), &stock, &state(&["main-a"])).is_empty());
+    assert_eq!(detect(&blueprint(&spec), &objects, &unknown), []);
+    assert!(!detect(&blueprint(&spec), &objects, &state(&["main-a"])).is_empty());
 }
 
 #[test]
-fn a_volume_grows_and_never_shrinks() {
-    let was = cluster(json!({"storage": {"size": "2Gi"}}));
-    let mut stock = stock(&was, 3);
-    stock.pvcs = vec![blueprint(&was).pvc(&name("main-a")).unwrap()];
-    stock.members =
-        vec![blueprint(&was).member(&name("main-a"), crate::api::etcd_member::Intent::Join, true)];
+fn volume_grows_and_never_shrinks() {
+    let before = cluster(json!({"storage": {"size": "2Gi"}}));
+    let mut objects = objects(&before, 3);
+    objects.pvcs = vec![blueprint(&before).pvc(&name("main-a")).unwrap()];
+    objects.members = vec![blueprint(&before).member(
+        &name("main-a"),
+        crate::api::etcd_member::Intent::Join,
+        true,
+    )];
     let patches = |size: &str| {
         let spec = cluster(json!({"storage": {"size": size}}));
-        let found = detect(&blueprint(&spec), &stock, &state(&[]));
-        found.into_iter().filter(|it| matches!(it, Drift::Pvc(..))).collect::<Vec<_>>()
+        let found = detect(&blueprint(&spec), &objects, &state(&[]));
+        found.into_iter().filter(|drift| matches!(drift, Drift::Pvc(..))).collect::<Vec<_>>()
     };
     assert_eq!(patches("2Gi"), []);
     assert_eq!(patches("1Gi"), []);
@@ -90,32 +96,32 @@ fn a_volume_grows_and_never_shrinks() {
 }
 
 #[test]
-fn the_pod_of_a_voter_says_so() {
+fn pod_of_a_voter_is_labeled() {
     let spec = cluster(json!({}));
-    let mut stock = stock(&spec, 3);
+    let mut objects = objects(&spec, 3);
     let pod = |labels: Value| {
         serde_json::from_value(json!({"metadata": {"name": "main-a", "labels": labels}})).unwrap()
     };
-    stock.pods = vec![pod(json!({}))];
-    let found = detect(&blueprint(&spec), &stock, &state(&["main-a", "main-b"]));
+    objects.pods = vec![pod(json!({}))];
+    let found = detect(&blueprint(&spec), &objects, &state(&["main-a", "main-b"]));
     assert_eq!(found, [Drift::VoterLabel(name("main-a"))]);
-    stock.pods = vec![pod(json!({names::ROLE_LABEL: names::VOTER}))];
-    assert_eq!(detect(&blueprint(&spec), &stock, &state(&["main-a"])), []);
+    objects.pods = vec![pod(json!({names::ROLE_LABEL: names::VOTER}))];
+    assert_eq!(detect(&blueprint(&spec), &objects, &state(&["main-a"])), []);
 }
 
 #[test]
-fn nothing_goes_with_a_cluster_that_is_disconnected() {
+fn disconnected_cluster_owns_nothing() {
     let (kept, left) = (cluster(json!({})), cluster(json!({"deletionPolicy": "Disconnect"})));
-    let mut stock = stock(&kept, 3);
-    stock.members =
+    let mut objects = objects(&kept, 3);
+    objects.members =
         vec![blueprint(&kept).member(&name("main-a"), crate::api::etcd_member::Intent::Join, true)];
-    stock.services.push(blueprint(&kept).member_service(&name("main-a"), ""));
-    let found = detect(&blueprint(&left), &stock, &state(&[]));
-    let services = found.iter().filter(|it| matches!(it, Drift::Service(..))).count();
-    assert_eq!(services, 2, "the member's own stays with the member: {found:?}");
-    assert!(found.iter().any(|it| matches!(it, Drift::Owner(..))), "{found:?}");
-    let unowned = |it: &Drift| {
-        let Drift::Pdb(_, patch) = it else { return false };
+    objects.services.push(blueprint(&kept).member_service(&name("main-a"), ""));
+    let found = detect(&blueprint(&left), &objects, &state(&[]));
+    let services = found.iter().filter(|drift| matches!(drift, Drift::Service(..))).count();
+    assert_eq!(services, 2, "the member's Service stays owned by the member: {found:?}");
+    assert!(found.iter().any(|drift| matches!(drift, Drift::Owner(..))), "{found:?}");
+    let unowned = |drift: &Drift| {
+        let Drift::Pdb(_, patch) = drift else { return false };
         patch["metadata"].get("ownerReferences") == Some(&Value::Null)
     };
     assert!(found.iter().any(unowned), "{found:?}");

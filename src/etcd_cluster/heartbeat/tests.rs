@@ -1,4 +1,4 @@
-//! Paces, one sentence each.
+//! Tests of the heartbeat profiles.
 
 use serde_json::json;
 
@@ -29,70 +29,67 @@ const fn trip(at_least: u64, at_most: u64) -> RoundTrip {
 }
 
 #[test]
-fn what_members_count_is_read_and_what_is_none_is_left_out() {
-    let found = parse_histogram(METRICS, &peers());
-    assert_eq!(found.keys().collect::<Vec<_>>(), ["a1", "b2"]);
-    let a1: Vec<_> = found["a1"].iter().map(|(bound, count)| (*bound, *count)).collect();
+fn histogram_is_parsed_and_invalid_lines_are_skipped() {
+    let histogram = parse_histogram(METRICS, &peers());
+    assert_eq!(histogram.keys().collect::<Vec<_>>(), ["a1", "b2"]);
+    let a1: Vec<_> = histogram["a1"].iter().map(|(bound, count)| (*bound, *count)).collect();
     assert_eq!(a1, [(100, 0), (102_400, 3), (204_800, 40), (u64::MAX, 41)]);
-    assert_eq!(found["b2"][&100], 10);
-    let left = BTreeSet::from(["a1".to_owned()]);
-    assert_eq!(parse_histogram(METRICS, &left).keys().collect::<Vec<_>>(), ["a1"], "b2 has left");
+    assert_eq!(histogram["b2"][&100], 10);
+    let remaining = BTreeSet::from(["a1".to_owned()]);
+    let histogram = parse_histogram(METRICS, &remaining);
+    assert_eq!(histogram.keys().collect::<Vec<_>>(), ["a1"], "b2 was removed");
 }
 
 #[test]
-fn a_few_messages_that_were_slow_or_fast_are_no_matter() {
-    // So many took at most 1 ms, 100 ms, 200 ms, and any time.
+fn outliers_do_not_count() {
+    // Cumulative counts up to 1 ms, 100 ms, 200 ms, and without bound.
     let pair = |counts: [u64; 4]| {
         pair_round_trip(
-            &[1000, 100_000, 200_000, u64::MAX]
-                .map(|it| it)
-                .into_iter()
-                .zip(counts)
-                .collect::<Vec<_>>(),
+            &[1000, 100_000, 200_000, u64::MAX].into_iter().zip(counts).collect::<Vec<_>>(),
         )
     };
     assert_eq!(pair([20, 20, 20, 20]), Some(trip(0, 1000)));
     assert_eq!(pair([10, 10, 12, 12]), Some(trip(0, 200_000)), "two of twelve were slow");
-    assert_eq!(pair([2, 2, 20, 20]), Some(trip(100_000, 200_000)), "nine of ten were");
+    assert_eq!(pair([2, 2, 20, 20]), Some(trip(100_000, 200_000)), "nine of ten were slow");
     assert_eq!(pair([3, 3, 20, 20]), Some(trip(0, 200_000)));
     assert_eq!(pair([0, 0, 0, 20]), Some(trip(200_000, u64::MAX)));
     assert_eq!(pair([0, 0, 0, 7]), None, "too few");
 }
 
 #[test]
-fn the_pair_that_is_furthest_apart_counts_and_only_what_is_new() {
+fn slowest_pair_counts_and_only_new_samples() {
     let nothing = RttHistogram::from([
         ("a1".to_owned(), BTreeMap::new()),
         ("b2".to_owned(), BTreeMap::new()),
     ]);
     let now = parse_histogram(METRICS, &peers());
     assert_eq!(round_trip([(&nothing, &now)]), Some(trip(102_400, 204_800)));
-    assert_eq!(round_trip([(&now, &now)]), None, "nothing is new");
+    assert_eq!(round_trip([(&now, &now)]), None, "no new samples");
     let mut later = now.clone();
     for counts in later.values_mut() {
         for (bound, count) in counts.iter_mut() {
             *count += if *bound >= 100 { 20 } else { 0 };
         }
     }
-    assert_eq!(round_trip([(&now, &later)]), Some(trip(0, 100)), "what was before is no matter");
-    assert_eq!(round_trip([(&RttHistogram::new(), &now)]), None, "one pair is not known");
+    assert_eq!(round_trip([(&now, &later)]), Some(trip(0, 100)), "old samples do not count");
+    assert_eq!(round_trip([(&RttHistogram::new(), &now)]), None, "one pair is unknown");
     assert_eq!(round_trip([]), None);
 }
 
 #[test]
-fn a_pace_is_left_only_if_it_is_surely_wrong() {
-    let own = HeartbeatProfile::ETCD_DEFAULT;
+fn profile_changes_only_if_it_is_certainly_wrong() {
+    let default = HeartbeatProfile::ETCD_DEFAULT;
     for (measured, heartbeat) in [
         (None, 100),
         (Some(trip(0, 100)), 100),
-        // It may be less than a hundred milliseconds, and it may be more.
+        // Less or more than a hundred milliseconds.
         (Some(trip(51_200, 102_400)), 100),
         (Some(trip(102_400, 204_800)), 250),
         (Some(trip(819_200, 1_638_400)), 250),
     ] {
-        assert_eq!(own.next(measured).heartbeat(), heartbeat, "{measured:?}");
+        assert_eq!(default.next(measured).heartbeat(), heartbeat, "{measured:?}");
     }
-    let second = own.next(Some(trip(102_400, 204_800)));
+    let second = default.next(Some(trip(102_400, 204_800)));
     for (measured, heartbeat) in [
         (None, 250),
         (Some(trip(102_400, 204_800)), 250),
@@ -106,8 +103,8 @@ fn a_pace_is_left_only_if_it_is_surely_wrong() {
 }
 
 #[test]
-fn whatever_is_measured_it_comes_to_rest() {
-    let bounds: Vec<u64> = (0..16).map(|it| 100 << it).collect();
+fn every_measurement_leads_to_a_stable_profile() {
+    let bounds: Vec<u64> = (0..16).map(|shift| 100 << shift).collect();
     for pair in bounds.windows(2) {
         for start in HeartbeatProfile::all() {
             let mut profile = start;
@@ -120,10 +117,10 @@ fn whatever_is_measured_it_comes_to_rest() {
 }
 
 #[test]
-fn two_paces_in_a_row_bear_each_other() {
+fn adjacent_profiles_are_compatible() {
     for pair in PROFILES.windows(2) {
-        let [(_, patience), (heartbeat, _)] = pair else { panic!() };
-        assert!(heartbeat * 2 <= *patience, "{pair:?}");
+        let [(_, election), (heartbeat, _)] = pair else { panic!() };
+        assert!(heartbeat * 2 <= *election, "{pair:?}");
     }
     for (heartbeat, election) in PROFILES {
         assert!(heartbeat * 5 <= election && election <= 50_000);
@@ -147,31 +144,31 @@ fn pod(args: &[&str]) -> Pod {
 }
 
 #[test]
-fn the_next_rung_is_taken_once_all_keep_the_one_before() {
+fn next_profile_is_chosen_once_all_members_use_the_recorded_one() {
     let far = Some(trip(819_200, 1_638_400));
-    let (own, second) = (pod(&["--name=a"]), pod(&["--name=b", "--heartbeat-interval=250"]));
+    let (default, second) = (pod(&["--name=a"]), pod(&["--name=b", "--heartbeat-interval=250"]));
     let desired = |status: &EtcdClusterStatus, pods: &[&Pod]| {
-        let pods: Vec<Pod> = pods.iter().map(|it| (*it).clone()).collect();
+        let pods: Vec<Pod> = pods.iter().map(|pod| (*pod).clone()).collect();
         HeartbeatProfile::desired(Some(status), &pods, far).heartbeat()
     };
-    assert_eq!(desired(&EtcdClusterStatus::default(), &[&own, &own, &own]), 250);
+    assert_eq!(desired(&EtcdClusterStatus::default(), &[&default, &default, &default]), 250);
     let recorded = status("250");
     assert_eq!(
-        desired(&recorded, &[&own, &own, &own]),
+        desired(&recorded, &[&default, &default, &default]),
         250,
-        "it is recorded, and nobody keeps it yet"
+        "recorded, and not used by any member yet"
     );
-    assert_eq!(desired(&recorded, &[&second, &second, &own]), 250);
+    assert_eq!(desired(&recorded, &[&second, &second, &default]), 250);
     assert_eq!(desired(&recorded, &[&second, &second, &second]), 500);
-    assert_eq!(desired(&EtcdClusterStatus::default(), &[&own, &second, &own]), 100);
+    assert_eq!(desired(&EtcdClusterStatus::default(), &[&default, &second, &default]), 100);
 }
 
 #[test]
-fn the_pace_is_written_down_in_the_status() {
+fn profile_is_recorded_in_the_status() {
     for profile in HeartbeatProfile::all() {
         assert_eq!(HeartbeatProfile::recorded(&status(&profile.heartbeat().to_string())), profile);
     }
-    // Somebody has asked for it, or has written something else.
+    // Set in the spec, or invalid.
     assert_eq!(HeartbeatProfile::recorded(&status("123")), HeartbeatProfile::ETCD_DEFAULT);
     assert_eq!(HeartbeatProfile::recorded(&status("slow")), HeartbeatProfile::ETCD_DEFAULT);
     assert_eq!(

@@ -30,14 +30,14 @@ pub(super) fn certificate_scope<'a>(
     let mut published: Vec<MemberName> = members.iter().map(|(name, _)| name.clone()).collect();
     published.sort();
     let endpoint = |pod: &Pod| PodEndpoint {
-        seat: PodTrust {
+        trust: PodTrust {
             member: name_of(pod),
-            pod: uid(pod),
-            trusts: pod.annotations().get(names::TRUST_BUNDLE_HASH_ANNOTATION).cloned(),
+            pod_uid: uid(pod),
+            trust_hash: pod.annotations().get(names::TRUST_BUNDLE_HASH_ANNOTATION).cloned(),
         },
-        place: observe::member_endpoint(objects, pod, now).map(|(_, endpoint)| endpoint),
+        endpoint: observe::member_endpoint(objects, pod, now).map(|(_, endpoint)| endpoint),
         // A pod whose flags cannot be read may use all certificates.
-        uses: [
+        uses_tls: [
             listeners_of(pod).is_none_or(|listeners| listeners.accepts(Scheme::Https)),
             has_peer_certs(pod),
         ],
@@ -45,9 +45,9 @@ pub(super) fn certificate_scope<'a>(
     CertificateScope {
         blueprint,
         members,
-        told: record.cluster_id.map(|_| published),
-        seats: objects.pods.iter().map(endpoint).collect(),
-        asks_nobody: auth.is_auth_disabled(blueprint.uid, now),
-        asked: objects.cluster.annotations().get(names::ROTATE_CA_ANNOTATION).cloned(),
+        published_members: record.cluster_id.map(|_| published),
+        pods: objects.pods.iter().map(endpoint).collect(),
+        auth_disabled: auth.is_auth_disabled(blueprint.uid, now),
+        rotation_request: objects.cluster.annotations().get(names::ROTATE_CA_ANNOTATION).cloned(),
     }
 }

@@ -71,7 +71,7 @@ impl Reconciler<'_> {
         let name = |suffix: String| MemberName(format!("{}-{suffix}", self.blueprint.name));
         let mut observed = Observed {
             objects,
-            trust: self.context.certificates.trust(self.blueprint.uid),
+            trust: self.context.certificates.trust_hash(self.blueprint.uid),
             previous: None,
             probe,
             names: random::name_suffixes(MAX_CANDIDATE_NAMES).into_iter().map(name).collect(),

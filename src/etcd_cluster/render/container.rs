@@ -19,12 +19,12 @@ const ETCD: &str = "/usr/local/bin/etcd";
 const TERMINATION_MESSAGE: &str = "FallbackToLogsOnError";
 /// Succeeds once etcd can read its data.
 const STARTUP_PATH: &str = "/livez";
-/// Whether the process responds at all. A member that is defragmented serves no reads until it is done,
-/// which takes minutes for a large file; a restart would only start that again. The operator detects a
-/// member that never serves reads again.
+/// Whether the process responds at all. A member that is defragmented serves no reads until it is
+/// done, which takes minutes for a large file; a restart would only start that again. The operator
+/// detects a member that never serves reads again.
 const LIVENESS_PATH: &str = "/livez?exclude=serializable_read";
-/// All checks that concern this member alone. Without quorum no member passes a linearizable read: no
-/// endpoint would be ready, and clients that wait for quorum could not even connect.
+/// All checks that concern this member alone. Without quorum no member passes a linearizable read:
+/// no endpoint would be ready, and clients that wait for quorum could not even connect.
 const READINESS_PATH: &str = "/readyz?exclude=linearizable_read";
 
 /// Period, timeout and failure threshold of a probe; times in seconds.
@@ -34,7 +34,8 @@ struct ProbeTiming {
     failures: i32,
 }
 
-/// Frequent, to notice the start early; and for a quarter of an hour, because a large log takes long.
+/// Frequent, to notice the start early; and for a quarter of an hour, because a large log takes
+/// long.
 const STARTUP: ProbeTiming = ProbeTiming { period: 1, timeout: 5, failures: 900 };
 /// A restart costs more than a slow disk: the member must be unresponsive for a minute.
 const LIVENESS: ProbeTiming = ProbeTiming { period: 10, timeout: 10, failures: 6 };
@@ -48,8 +49,8 @@ impl Blueprint<'_> {
             image: Some(self.agent_image.to_owned()),
             image_pull_policy: self.agent_pull_policy.map(str::to_owned),
             args: Some(strings(&["agent", "install", "--to", AGENT_DIR])),
-            // The resources of etcd: more would be reserved as long as the pod lives, and less would keep the
-            // pod from the QoS class `Guaranteed`.
+            // The resources of etcd: more would be reserved as long as the pod lives, and less
+            // would keep the pod from the QoS class `Guaranteed`.
             resources: Some(self.spec.pods.resources.clone()),
             volume_mounts: Some(install_mounts()),
             security_context: Some(restricted_context()),
@@ -62,14 +63,14 @@ impl Blueprint<'_> {
     pub(super) fn etcd_container(
         &self,
         member: &MemberName,
-        told: StartMode,
+        start_mode: StartMode,
         peers: &[Peer],
     ) -> Result<Container, RenderError> {
         let image = &self.spec.image;
         let agent = format!("{AGENT_DIR}/quorate");
         let start = [
             "--start-mode",
-            told.as_str(),
+            start_mode.as_str(),
             "--data",
             DATA_DIR,
             "--pod",
@@ -91,7 +92,8 @@ impl Blueprint<'_> {
             liveness_probe: Some(probe(LIVENESS_PATH, &LIVENESS)),
             readiness_probe: Some(probe(READINESS_PATH, &READINESS)),
             security_context: Some(restricted_context()),
-            // If the agent does not start etcd, its last log lines become the pod's termination message.
+            // If the agent does not start etcd, its last log lines become the pod's termination
+            // message.
             termination_message_policy: Some(TERMINATION_MESSAGE.to_owned()),
             ..Container::default()
         })
@@ -141,5 +143,5 @@ fn probe(path: &str, timing: &ProbeTiming) -> Probe {
 }
 
 fn strings(all: &[&str]) -> Vec<String> {
-    all.iter().map(|it| (*it).to_owned()).collect()
+    all.iter().map(|text| (*text).to_owned()).collect()
 }

@@ -14,8 +14,8 @@ use crate::etcd_cluster::transport::Scheme;
 pub(crate) type Peer = (MemberName, String);
 
 impl Blueprint<'_> {
-    /// The flags of a member. `peers` are all members that etcd lists, or the initial members; whether
-    /// the member itself is among them makes no difference.
+    /// The flags of a member. `peers` are all members that etcd lists, or the initial members;
+    /// whether the member itself is among them makes no difference.
     pub(crate) fn flags(
         &self,
         member: &MemberName,
@@ -41,8 +41,8 @@ impl Blueprint<'_> {
         let mut flags = vec![
             flag("name", member),
             flag("data-dir", DATA_DIR),
-            flag("listen-client-urls", &clients(&|it| listen(it, names::ETCD_CLIENT_PORT))),
-            flag("advertise-client-urls", &clients(&|it| self.client_url_with(it, member))),
+            flag("listen-client-urls", &clients(&|scheme| listen(scheme, names::ETCD_CLIENT_PORT))),
+            flag("advertise-client-urls", &clients(&|scheme| self.client_url_with(scheme, member))),
             flag("listen-peer-urls", &listen(self.peer_scheme(member), names::ETCD_PEER_PORT)),
             flag("initial-advertise-peer-urls", &self.peer_url(member)),
             flag("initial-cluster", &self.initial_cluster(member, peers)),
@@ -87,18 +87,20 @@ impl Blueprint<'_> {
                 flag("peer-key-file", &file(secret_keys::PEER.key)),
                 flag("peer-client-cert-auth", &true),
                 flag("peer-trusted-ca-file", &file(secret_keys::PEER_CA)),
-                // Only members have a certificate of this CA. etcd would also resolve the names in it, and DNS
-                // lags seconds behind a pod that has just started.
+                // Only members have a certificate of this CA. etcd would also resolve the names in
+                // it, and DNS lags seconds behind a pod that has just started.
                 flag(options::skip_san_flag(self.spec.version.minor()), &true),
             ]);
         }
         if peer && self.requires_cluster_name {
-            // An external CA issues certificates to other parties, too: only members have the cluster's name.
+            // An external CA issues certificates to other parties, too: only members have the
+            // cluster's name.
             let host = names::member_host(self.name, self.namespace);
             flags.push(flag("peer-cert-allowed-hostname", &host));
         }
         if client || peer {
-            // etcd's default, made explicit: TLS 1.3 alone would lock out clients that are still in use.
+            // etcd's default, made explicit: TLS 1.3 alone would lock out clients that are still in
+            // use.
             flags.push(flag("tls-min-version", "TLS1.2"));
         }
         flags
@@ -112,7 +114,7 @@ impl Blueprint<'_> {
     /// Whether any peer connection of the member may use TLS.
     pub(super) fn needs_peer_certs(&self) -> bool {
         let desired = scheme(&self.spec.peer_tls) == Scheme::Https;
-        self.transport.map_or(desired, |it| it.peer_certs)
+        self.transport.map_or(desired, |transport| transport.peer_certs)
     }
 }
 

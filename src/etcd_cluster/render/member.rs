@@ -51,7 +51,7 @@ impl Blueprint<'_> {
                     .pvc_is_owned()
                     .then_some(self.owner())
                     .flatten()
-                    .map(|it| vec![it]),
+                    .map(|owner| vec![owner]),
                 ..self.metadata(member.0.as_str())
             },
             spec: Some(PersistentVolumeClaimSpec {
@@ -67,7 +67,8 @@ impl Blueprint<'_> {
     const fn pvc_is_owned(&self) -> bool {
         match self.spec.deletion {
             DeletionPolicy::Delete => true,
-            // The operator deletes the PVCs after a final backup: the garbage collector would not wait.
+            // The operator deletes the PVCs after a final backup: the garbage collector would not
+            // wait.
             DeletionPolicy::SnapshotThenDelete
             | DeletionPolicy::Retain
             | DeletionPolicy::Disconnect => false,

@@ -1,5 +1,6 @@
 //! What all objects of a cluster share: names, labels, owner references, and the URLs of members.
-//! Under `Disconnect` no object is owned by the EtcdCluster, so that members keep running without it.
+//! Under `Disconnect` no object is owned by the EtcdCluster, so that members keep running without
+//! it.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::collections::BTreeMap;
@@ -91,8 +92,8 @@ impl Blueprint<'_> {
 
     /// The current peer URL scheme of a member.
     pub(crate) fn peer_scheme(&self, member: &MemberName) -> Scheme {
-        let current = |doors: &super::Transport| {
-            doors.peer_schemes.get(member).copied().unwrap_or(doors.new_member_scheme)
+        let current = |transport: &super::Transport| {
+            transport.peer_schemes.get(member).copied().unwrap_or(transport.new_member_scheme)
         };
         self.transport.map_or_else(|| scheme(&self.spec.peer_tls), current)
     }
@@ -109,14 +110,15 @@ impl Blueprint<'_> {
 
     /// The scheme that is advertised to clients.
     pub(crate) fn advertised_scheme(&self) -> Scheme {
-        self.transport.map_or_else(|| scheme(&self.spec.client_tls), |it| it.advertised)
+        self.transport
+            .map_or_else(|| scheme(&self.spec.client_tls), |transport| transport.advertised)
     }
 
     /// The schemes that members accept from clients.
     pub(crate) fn client_listeners(&self) -> ClientListeners {
         self.transport.map_or_else(
             || ClientListeners::Only(scheme(&self.spec.client_tls)),
-            |it| it.client_listeners,
+            |transport| transport.client_listeners,
         )
     }
 

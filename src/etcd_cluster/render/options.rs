@@ -1,5 +1,5 @@
-//! The etcd options that depend on the spec or on measurements, each with its reason. One list gives the
-//! flags and `status.tuning`, so that what is reported is what runs.
+//! The etcd options that depend on the spec or on measurements, each with its reason. One list
+//! gives the flags and `status.tuning`, so that what is reported is what runs.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::time::Duration;
@@ -56,24 +56,24 @@ const FEATURE_GATES: &[(&str, &str)] =
 pub(crate) struct Measured {
     /// The heartbeat profile that fits the peer round-trip times.
     pub(crate) heartbeat: HeartbeatProfile,
-    /// The capacity of the smallest PVC, if there is one. A PVC whose request was increased may not have
-    /// been resized, and may never be.
+    /// The capacity of the smallest PVC, if there is one. A PVC whose request was increased may not
+    /// have been resized, and may never be.
     pub(crate) smallest_volume: Option<u64>,
 }
 
 impl Measured {
     /// The size of the volumes that must hold the quota.
     fn volume_size(self, spec: &EtcdCluster) -> u64 {
-        self.smallest_volume.map_or(spec.storage.bytes, |it| it.min(spec.storage.bytes))
+        self.smallest_volume.map_or(spec.storage.bytes, |smallest| smallest.min(spec.storage.bytes))
     }
 }
 
 /// The capacity of the smallest PVC of the remaining members.
-pub(crate) fn smallest_volume(stock: &ClusterObjects) -> Option<u64> {
-    let remaining = stock.members.iter().filter(|it| is_remaining(it));
-    let claims = remaining.filter_map(|it| stock.pvc(&name_of(it)));
-    let sizes = claims.filter_map(|it| {
-        let size = it.status.as_ref()?.capacity.as_ref()?.get("storage")?;
+pub(crate) fn smallest_volume(objects: &ClusterObjects) -> Option<u64> {
+    let remaining = objects.members.iter().filter(|member| is_remaining(member));
+    let claims = remaining.filter_map(|member| objects.pvc(&name_of(member)));
+    let sizes = claims.filter_map(|claim| {
+        let size = claim.status.as_ref()?.capacity.as_ref()?.get("storage")?;
         u64::try_from(milli_units(size)?.div_euclid(1000)).ok()
     });
     sizes.min()
@@ -239,7 +239,7 @@ fn millis(time: Duration) -> u128 {
 }
 
 fn corruption_check_flags(minor: Minor) -> Result<Vec<Flag>, RenderError> {
-    let entry = CORRUPTION_CHECKS.iter().find(|(it, _)| *it == minor);
+    let entry = CORRUPTION_CHECKS.iter().find(|(known, _)| *known == minor);
     let (_, flags) = entry.ok_or(RenderError::UnsupportedVersion(minor))?;
     let reason = "detects members whose data differs and stops them from serving it";
     Ok(flags.iter().map(|(name, value)| derived(name, *value, reason)).collect())

@@ -21,7 +21,7 @@ impl Blueprint<'_> {
     pub(crate) fn pod(
         &self,
         member: &MemberName,
-        told: StartMode,
+        start_mode: StartMode,
         peers: &[Peer],
         member_uid: &str,
     ) -> Result<Pod, RenderError> {
@@ -33,15 +33,16 @@ impl Blueprint<'_> {
             hostname: Some(member.to_string()),
             subdomain: Some(self.name.to_owned()),
             restart_policy: Some("Always".to_owned()),
-            scheduling_gates: scheduling_gates(told),
+            scheduling_gates: scheduling_gates(start_mode),
             automount_service_account_token: Some(false),
-            // A user's Service named `etcd` would become environment variables that etcd reads as flags.
+            // A user's Service named `etcd` would become environment variables that etcd reads as
+            // flags.
             enable_service_links: Some(false),
             termination_grace_period_seconds: Some(GRACE_SECONDS),
             security_context: Some(pod_security_context()),
             image_pull_secrets: (!secrets.is_empty()).then_some(secrets),
             init_containers: Some(vec![self.install_container()]),
-            containers: vec![self.etcd_container(member, told, peers)?],
+            containers: vec![self.etcd_container(member, start_mode, peers)?],
             volumes: Some(self.volumes(member)),
             affinity: Some(self.affinity()),
             topology_spread_constraints: self.spread(),
@@ -68,8 +69,8 @@ impl Blueprint<'_> {
 }
 
 /// A pod that may bootstrap or join is gated until it is recorded that the member may start.
-fn scheduling_gates(told: StartMode) -> Option<Vec<PodSchedulingGate>> {
-    let is_gated = match told {
+fn scheduling_gates(start_mode: StartMode) -> Option<Vec<PodSchedulingGate>> {
+    let is_gated = match start_mode {
         StartMode::Bootstrap | StartMode::Join => true,
         StartMode::Rejoin => false,
     };
@@ -82,7 +83,8 @@ fn pod_security_context() -> PodSecurityContext {
         run_as_user: Some(USER),
         run_as_group: Some(USER),
         fs_group: Some(USER),
-        // Change the group of files on a new volume only: on a large one it would take minutes each time.
+        // Change the group of files on a new volume only: on a large one it would take minutes each
+        // time.
         fs_group_change_policy: Some("OnRootMismatch".to_owned()),
         seccomp_profile: Some(SeccompProfile {
             type_: "RuntimeDefault".to_owned(),

@@ -44,7 +44,7 @@ pub(super) fn from_bytes(bytes: u64) -> Quantity {
     let (mut number, mut suffix) = (bytes, "");
     for larger in BINARY {
         let Some(units) =
-            number.checked_div(1024).filter(|it| it.checked_mul(1024) == Some(number))
+            number.checked_div(1024).filter(|units| units.checked_mul(1024) == Some(number))
         else {
             break;
         };

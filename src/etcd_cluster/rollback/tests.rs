@@ -1,4 +1,4 @@
-//! What is taken back, and for how long, one sentence each.
+//! Tests of what is rolled back, and for how long.
 
 use serde_json::json;
 
@@ -13,17 +13,17 @@ fn cluster(spec: &Value, status: &Value) -> EtcdCluster {
     .unwrap()
 }
 
-/// A cluster of which a change to a bad image was taken back.
+/// A cluster that was rolled back from a bad image.
 fn rolled_back(spec: &Value) -> EtcdCluster {
     let bad = json!({"version": "3.6.16", "replicas": 3, "image": {"repository": "bad"}});
-    let before = json!({"version": "3.6.16"}).to_string();
+    let previous = json!({"version": "3.6.16"}).to_string();
     let member = MemberName("main-a".to_owned());
-    let recorded = record(&cluster(&bad, &json!({})), &before, &member, "ErrImagePull");
+    let recorded = record(&cluster(&bad, &json!({})), &previous, &member, "ErrImagePull");
     cluster(spec, &recorded)
 }
 
 #[test]
-fn what_was_taken_back_holds_while_the_spec_asks_for_it() {
+fn rollback_holds_while_the_spec_is_unchanged() {
     let bad = json!({"version": "3.6.16", "replicas": 3, "image": {"repository": "bad"}});
     let cluster = rolled_back(&bad);
     assert_eq!(active(&cluster).unwrap().member.known().unwrap().as_str(), "main-a");
@@ -32,13 +32,13 @@ fn what_was_taken_back_holds_while_the_spec_asks_for_it() {
 }
 
 #[test]
-fn what_pods_are_not_made_of_still_follows_the_spec() {
+fn other_fields_still_follow_the_spec() {
     let other = json!({"version": "3.6.16", "replicas": 5, "image": {"repository": "bad"}});
     assert_eq!(effective_object(&rolled_back(&other)).unwrap()["spec"]["replicas"], json!(5));
 }
 
 #[test]
-fn another_spec_is_tried_anew() {
+fn changed_template_ends_the_rollback() {
     for image in
         [json!({"repository": "good"}), json!({"repository": "bad", "pullPolicy": "Always"})]
     {
@@ -50,7 +50,7 @@ fn another_spec_is_tried_anew() {
 }
 
 #[test]
-fn a_pod_tells_what_it_was_made_from_with_the_step_that_was_taken() {
+fn template_of_a_pod_has_the_version_of_the_current_step() {
     let release = Release::new(3, 5, 35);
     let requested =
         cluster(&json!({"version": "3.7.3", "replicas": 3, "paused": false}), &json!({}));
@@ -61,12 +61,12 @@ fn a_pod_tells_what_it_was_made_from_with_the_step_that_was_taken() {
     assert_eq!(
         template_source(&back, release).unwrap(),
         r#"{"version":"3.6.16"}"#,
-        "not what is refused"
+        "the rolled back template"
     );
 }
 
 #[test]
-fn garbage_is_never_gone_back_to() {
+fn invalid_template_is_never_used() {
     let bad = json!({"version": "3.6.16", "image": {"repository": "bad"}});
     let recorded =
         record(&cluster(&bad, &json!({})), "no JSON", &MemberName("main-a".to_owned()), "");

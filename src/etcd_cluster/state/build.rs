@@ -1,7 +1,8 @@
-//! Makes one look out of many: what Kubernetes has, what etcd says, what was written down, and the time.
-//! Comes in: `ClusterObjects`, `EtcdProbe`. Goes out: `Seen`. May touch: `api`, Kubernetes' own types; pure.
-//! A member and its pod belong together by name, and a member and etcd's entry by peer URL; nothing is
-//! ever matched by its place in a list.
+//! Builds the observed state from the objects in Kubernetes, the probe of etcd, the recorded status
+//! and the time.
+//!
+//! Guarantees: a member and its pod are matched by name, a member and its entry in etcd's list by
+//! peer URL; nothing is ever matched by its position in a list.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use jiff::Timestamp;
@@ -30,38 +31,38 @@ use crate::etcd_cluster::transport::Scheme;
 use crate::etcd_cluster::transport::observed::Transport;
 use crate::etcd_cluster::version::UpgradePath;
 
-/// A learner so many entries behind votes without being a burden.
+/// A learner that is at most this many entries behind can be promoted without slowing down commits.
 const MAX_LEARNER_LAG: u64 = 1000;
 
-/// What one look is made of.
+/// The inputs of the observed state.
 pub(crate) struct StateInputs<'a> {
     pub(crate) blueprint: &'a Blueprint<'a>,
     pub(crate) objects: &'a ClusterObjects,
     pub(crate) probe: &'a EtcdProbe,
-    /// Which release it is on its way to.
+    /// The path to the version of the spec.
     pub(crate) path: UpgradePath,
-    /// What members are made of that run otherwise than is wanted.
+    /// The template of members that run with another one than the desired one.
     pub(crate) previous: Option<&'a PreviousSpec>,
     pub(crate) now: Timestamp,
-    /// Since when this process looks. For what was before, nobody can say that it lasted.
+    /// When this process started to observe. Nothing is known to have lasted for longer.
     pub(crate) observing_since: Timestamp,
-    /// Names that could be given to members, in no order.
+    /// Random candidates for names of new members.
     pub(crate) names: Vec<MemberName>,
-    /// Whom pods should trust, if that is known.
+    /// The hash of the trust bundle that pods should use, if known.
     pub(crate) trust: Option<&'a TrustHash>,
 }
 
 impl StateInputs<'_> {
-    /// One look.
+    /// Builds the observed state.
     pub(crate) fn build(&self) -> ObservedState {
-        let Self { blueprint, objects: stock, probe: heard, names, .. } = self;
+        let Self { blueprint, objects, probe, names, .. } = self;
         let spec = blueprint.spec;
-        let wanted = DesiredState {
+        let desired = DesiredState {
             replicas: usize::from(spec.replicas),
             paused: spec.paused,
             persistent: spec.storage.medium == Medium::Disk,
             version: self.path.progress(),
-            rollback: match (rollback::active(&stock.cluster), self.previous) {
+            rollback: match (rollback::active(&objects.cluster), self.previous) {
                 (Some(_), _) => Rollback::Active,
                 (None, Some(_)) => Rollback::Available,
                 (None, None) => Rollback::Unavailable,
@@ -70,39 +71,45 @@ impl StateInputs<'_> {
             client_tls_transition: blueprint.transport.is_some_and(Transport::is_changing),
         };
         let is_free = |name: &&MemberName| {
-            stock.member(name).is_none() && stock.pod(name).is_none() && stock.pvc(name).is_none()
+            objects.member(name).is_none()
+                && objects.pod(name).is_none()
+                && objects.pvc(name).is_none()
         };
         ObservedState {
-            desired: wanted,
-            bootstrap: record(&stock.cluster.status.clone().unwrap_or_default()),
-            members: stock.oldest_first().into_iter().filter_map(|it| self.member(it)).collect(),
-            orphaned_volumes: self.volumes_without_member(|claim| stock.is_ours(claim)),
-            retained_volumes: self.volumes_without_member(|claim| !stock.is_ours(claim)),
-            previous_cluster_objects: stock.previous_cluster_objects.clone(),
-            etcd: match &heard.quorum {
-                Reading::Known(council) => Reading::Known(self.etcd(council)),
+            desired,
+            bootstrap: record(&objects.cluster.status.clone().unwrap_or_default()),
+            members: objects
+                .oldest_first()
+                .into_iter()
+                .filter_map(|member| self.member(member))
+                .collect(),
+            orphaned_volumes: self.volumes_without_member(|claim| objects.is_ours(claim)),
+            retained_volumes: self.volumes_without_member(|claim| !objects.is_ours(claim)),
+            previous_cluster_objects: objects.previous_cluster_objects.clone(),
+            etcd: match &probe.quorum {
+                Reading::Known(view) => Reading::Known(self.etcd(view)),
                 Reading::Unknown => Reading::Unknown,
             },
             candidate_names: names.iter().filter(is_free).cloned().collect(),
-            defragmentation: self.upkeep(),
+            defragmentation: self.defragmentation(),
         }
     }
 
-    /// Whether a pod was made as others are that run otherwise than is wanted.
+    /// Whether a pod was created from the template that other members still run with.
     fn matches_previous(&self, name: &MemberName, pod: &k8s_openapi::api::core::v1::Pod) -> bool {
-        self.previous.is_some_and(|before| {
-            let blueprint = Blueprint { spec: &before.spec, ..*self.blueprint };
+        self.previous.is_some_and(|previous| {
+            let blueprint = Blueprint { spec: &previous.spec, ..*self.blueprint };
             !pod::template_differs(&blueprint, name, pod)
         })
     }
 
-    /// Volumes without an EtcdMember. What is on its way out is as good as gone: nobody can use it any more.
+    /// Volumes without an EtcdMember. One that is being deleted cannot be used any more.
     fn volumes_without_member(
         &self,
-        of: impl Fn(&PersistentVolumeClaim) -> bool,
+        is_selected: impl Fn(&PersistentVolumeClaim) -> bool,
     ) -> Vec<MemberName> {
-        let stays = |it: &&PersistentVolumeClaim| it.metadata.deletion_timestamp.is_none();
-        let claims = self.objects.pvcs.iter().filter(stays).filter(|it| of(it));
+        let stays = |claim: &&PersistentVolumeClaim| claim.metadata.deletion_timestamp.is_none();
+        let claims = self.objects.pvcs.iter().filter(stays).filter(|claim| is_selected(claim));
         claims.map(name_of).filter(|name| self.objects.member(name).is_none()).collect()
     }
 
@@ -114,22 +121,24 @@ impl StateInputs<'_> {
             etcd_member::Intent::Leave if is_removed(object) => Intent::Removed,
             etcd_member::Intent::Leave => Intent::Leave,
         };
-        // Whoever deletes an EtcdMember deletes its pod and, one day, this object; it is as good as gone.
+        // Deletion of the EtcdMember is ignored here: its pod is deleted with it, and then the
+        // object.
         let pod = self.objects.pod(&name);
         let volume = match self.objects.pvc(&name) {
             None => VolumeState::Missing,
             Some(claim) if claim.metadata.deletion_timestamp.is_some() => VolumeState::Terminating,
             Some(_) => VolumeState::Present,
         };
-        let trusts_others = |pod: &_| self.trust.is_some_and(|it| it.differs(pod));
+        let trust_differs = |pod: &_| self.trust.is_some_and(|trust| trust.differs(pod));
         let differs = pod.is_some_and(|pod| {
-            pod::template_differs(self.blueprint, &name, pod) || trusts_others(pod)
+            pod::template_differs(self.blueprint, &name, pod) || trust_differs(pod)
         });
-        // Who is heard runs, whatever the kubelet has told so far. Who has run and does not now comes back by itself.
+        // A reachable etcd runs, whatever the kubelet reports so far. One that has run before and
+        // does not run now is restarted by the kubelet.
         let attempts = self.blueprint.spec.repair.recreate_attempts;
         let cannot_run = self.probe.status(&name).is_none()
             && pod.is_some_and(|pod| !pod::has_run(pod) || pod::is_crash_looping(pod, attempts));
-        let made = match (differs, cannot_run) {
+        let template = match (differs, cannot_run) {
             (false, _) => TemplateState::UpToDate,
             (true, true) if pod.is_some_and(|pod| self.matches_previous(&name, pod)) => {
                 TemplateState::PreviousNotRunning
@@ -142,7 +151,7 @@ impl StateInputs<'_> {
             started: is_true(&object.spec.started),
             pod: Reading::Known(pod.map_or(PodState::Missing, pod::pod_state)),
             volume: Reading::Known(volume),
-            template: made,
+            template,
             replacement_due: health::is_replacement_due(self, object, pod),
             failing: health::is_failing(self, object, pod),
             peer_scheme: self.blueprint.peer_scheme(&name),
@@ -150,59 +159,58 @@ impl StateInputs<'_> {
         })
     }
 
-    fn etcd(&self, council: &QuorumView) -> EtcdState {
-        let QuorumView {
-            queried_member: _,
-            cluster_id: cluster,
-            leader,
-            members: list,
-            alarms,
-            revision: _,
-        } = council;
-        let entry = |it: &crate::api::etcd_types::MemberEntry| {
-            // One that is called in another way than it should be is ours all the same.
-            let by = |scheme, name: &MemberName| {
-                it.peer_urls.contains(&self.blueprint.peer_url_with(scheme, name))
+    fn etcd(&self, view: &QuorumView) -> EtcdState {
+        let QuorumView { queried_member: _, cluster_id, leader, members, alarms, revision: _ } =
+            view;
+        let entry = |listed: &crate::api::etcd_types::MemberEntry| {
+            // A member with the other scheme in its peer URL is managed, too.
+            let has_url = |scheme, name: &MemberName| {
+                listed.peer_urls.contains(&self.blueprint.peer_url_with(scheme, name))
             };
-            let ours = |name: &MemberName| by(Scheme::Http, name) || by(Scheme::Https, name);
-            let named = it.peer_urls.iter().find_map(|url| member_of_peer_url(url)).filter(ours);
-            let peer = it.peer_urls.iter().find_map(|url| Scheme::parse(url)).unwrap_or_default();
-            // Nobody has asked one that is none of ours, so nobody knows how it is.
-            let healthy = match &named {
-                Some(name) => Reading::Known(self.is_healthy(name, it.id, it.is_learner)),
+            let is_managed =
+                |name: &MemberName| has_url(Scheme::Http, name) || has_url(Scheme::Https, name);
+            let mut urls = listed.peer_urls.iter();
+            let managed = urls.find_map(|url| member_of_peer_url(url)).filter(is_managed);
+            let mut urls = listed.peer_urls.iter();
+            let peer_scheme = urls.find_map(|url| Scheme::parse(url)).unwrap_or_default();
+            // An unknown member was not probed, so its health is unknown.
+            let healthy = match &managed {
+                Some(name) => Reading::Known(self.is_healthy(name, listed.id, listed.is_learner)),
                 None => Reading::Unknown,
             };
-            let stranger =
-                || MemberName(it.peer_urls.first().cloned().unwrap_or(format!("{:x}", it.id)));
-            let name = named.unwrap_or_else(stranger);
-            let file = self.db_file(&name, it.id);
+            let unknown = || {
+                let url = listed.peer_urls.first().cloned();
+                MemberName(url.unwrap_or(format!("{:x}", listed.id)))
+            };
+            let name = managed.unwrap_or_else(unknown);
+            let file = self.db_file(&name, listed.id);
             ListedMember {
-                id: MemberId(it.id),
-                is_learner: it.is_learner,
+                id: MemberId(listed.id),
+                is_learner: listed.is_learner,
                 healthy,
-                peer_scheme: peer,
-                should_defragment: file.is_some_and(|it| self.should_defragment(council, it)),
+                peer_scheme,
+                should_defragment: file.is_some_and(|file| self.should_defragment(view, file)),
                 data_hash: self.probe.data_hashes.get(&name).copied(),
                 name,
             }
         };
         EtcdState {
-            cluster: ClusterId(*cluster),
+            cluster: ClusterId(*cluster_id),
             leader: (*leader != 0).then_some(MemberId(*leader)),
-            members: list.iter().map(entry).collect(),
-            blocking_alarm: alarms.iter().any(|it| self.blocks_disruption(it)),
-            quota: self.space(council),
-            corrupt: alarms.iter().any(|it| it.alarm_type == Kind::Corrupt.name()),
-            downgrade: self.lowering(),
+            members: members.iter().map(entry).collect(),
+            blocking_alarm: alarms.iter().any(|alarm| self.blocks_disruption(alarm)),
+            quota: self.quota(view),
+            corrupt: alarms.iter().any(|alarm| alarm.alarm_type == Kind::Corrupt.name()),
+            downgrade: self.downgrade(),
             raft_log_missing: self
                 .raft_log_requirement()
-                .map_or(0, |it| it.missing_entries(self.probe)),
+                .map_or(0, |requirement| requirement.missing_entries(self.probe)),
             auth: self.probe.auth,
         }
     }
 
-    /// Whether etcd was told to go down, and whether that is where it shall go.
-    fn lowering(&self) -> Downgrade {
+    /// Whether a downgrade is enabled in etcd, and whether the spec has that minor version.
+    fn downgrade(&self) -> Downgrade {
         match self.path.downgrade_to {
             None => Downgrade::None,
             Some(target) if target.minor() == self.path.spec.minor() => Downgrade::Requested,
@@ -210,71 +218,75 @@ impl StateInputs<'_> {
         }
     }
 
-    /// What the next release needs of the log, if another comes in after the one that is brought in now.
+    /// What the next version requires of the raft log, if another one follows the effective
+    /// version.
     pub(crate) fn raft_log_requirement(&self) -> Option<RaftLogRequirement> {
         let next = self.path.following()?;
-        let before = self.objects.cluster.status.clone().unwrap_or_default();
-        // Who was made with another count goes by that one until it is made anew.
+        let status = self.objects.cluster.status.clone().unwrap_or_default();
+        // A pod with another snapshot count uses that one until it is recreated.
         let running = self
             .objects
             .pods
             .iter()
-            .filter_map(|it| flag(it, options::SNAPSHOT_COUNT_FLAG)?.parse().ok());
-        let asked = u64::from(options::snapshot_count(self.blueprint.spec));
-        let snapshot_count = running.fold(asked, u64::max);
+            .filter_map(|pod| flag(pod, options::SNAPSHOT_COUNT_FLAG)?.parse().ok());
+        let desired = u64::from(options::snapshot_count(self.blueprint.spec));
+        let snapshot_count = running.fold(desired, u64::max);
         Some(RaftLogRequirement {
             next,
             snapshot_count,
-            oldest_writer: OldestWriter::observe(&before, self.probe),
+            oldest_writer: OldestWriter::observe(&status, self.probe),
         })
     }
 
-    /// Whether an alarm forbids to disturb anybody. Without space a new release must not come in; but more space for
-    /// etcd may need a restart.
+    /// Whether an alarm forbids disruption of members. NOSPACE forbids a version change only:
+    /// raising the quota needs a restart.
     fn blocks_disruption(&self, alarm: &Alarm) -> bool {
-        let differs = self.path.lowest_running.is_some_and(|it| it != self.path.effective());
-        // On the way down the first who has come is the oldest, and is as it should be.
+        let effective = self.path.effective();
+        let differs = self.path.lowest_running.is_some_and(|running| running != effective);
+        // During a downgrade the first updated member already runs the effective version.
         let changes_release = differs || self.path.downgrade_to.is_some();
         alarm.alarm_type != Kind::NoSpace.name() || changes_release
     }
 
-    /// Whether a voter is heard, and the others agree without it.
+    /// Whether a voter is reachable, but not part of the quorum that the other voters have.
     pub(crate) fn is_isolated(&self, name: &MemberName) -> bool {
-        let voice = self.probe.members.get(name);
-        let votes = |it: &MemberProbe| it.status.as_ref().is_some_and(|it| !it.is_learner);
+        let is_voter =
+            |probe: &MemberProbe| probe.status.as_ref().is_some_and(|status| !status.is_learner);
+        let probe = self.probe.members.get(name);
         self.probe.quorum.known().is_some()
-            && voice.is_some_and(|it| votes(it) && !it.linearizable_read_ok)
+            && probe.is_some_and(|probe| is_voter(probe) && !probe.linearizable_read_ok)
     }
 
-    /// Whether a member answers as it should. An answer under its name from somebody else is none of its.
+    /// Whether a member is healthy. A response from another member ID at its address does not
+    /// count.
     fn is_healthy(&self, name: &MemberName, id: u64, learner: bool) -> bool {
-        let Some(voice) = self.probe.members.get(name) else { return false };
-        let Some(standing) = &voice.status else { return false };
-        if standing.member != id {
+        let Some(probe) = self.probe.members.get(name) else { return false };
+        let Some(status) = &probe.status else { return false };
+        if status.member != id {
             return false;
         }
         if !learner {
-            return voice.linearizable_read_ok;
+            return probe.linearizable_read_ok;
         }
-        self.probe.max_raft_index().saturating_sub(standing.applied_index) <= MAX_LEARNER_LAG
+        self.probe.max_raft_index().saturating_sub(status.applied_index) <= MAX_LEARNER_LAG
     }
 }
 
-/// What the status says that is never decided twice.
+/// What the status records of the bootstrap.
 pub(crate) fn record(status: &EtcdClusterStatus) -> BootstrapRecord {
-    let BootstrapStatus { members, started: begun, aborted: abandoned } =
-        status.bootstrap.clone().or_default();
-    let founders = members.into_known().unwrap_or_default();
-    let formed = status.cluster_id.known().and_then(|id| u64::from_str_radix(id.as_str(), 16).ok());
+    let BootstrapStatus { members, started, aborted } = status.bootstrap.clone().or_default();
+    let members = members.into_known().unwrap_or_default();
+    let cluster_id =
+        status.cluster_id.known().and_then(|id| u64::from_str_radix(id.as_str(), 16).ok());
     BootstrapRecord {
-        members: founders.into_iter().map(|it| MemberName(it.as_str().to_owned())).collect(),
-        started: is_true(&begun),
-        aborted: is_true(&abandoned),
-        cluster_id: formed.map(ClusterId),
+        members: members.into_iter().map(|name| MemberName(name.as_str().to_owned())).collect(),
+        started: is_true(&started),
+        aborted: is_true(&aborted),
+        cluster_id: cluster_id.map(ClusterId),
     }
 }
 
-/// The uid of an object, or nothing that any object has.
+/// The uid of an object, or the empty string, which no object has.
 pub(crate) fn uid<K: ResourceExt>(object: &K) -> String {
     object.uid().unwrap_or_default()
 }

@@ -1,56 +1,55 @@
-//! What one pass knows about the members' files: whether they are being rewritten, and whether they should be.
-//! Comes in: nothing. Goes out: `Upkeep`. May touch: nothing; pure.
-//! What was written down says whose turn it was; what members say of their files says who is worth a turn.
+//! The state of defragmentation and compaction: the recorded run has the members that are done, the
+//! sizes of the database files show which members are worth defragmenting.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use serde::{Deserialize, Serialize};
 
 use super::MemberName;
 
-/// How the members' files are looked after.
+/// The state of defragmentation and compaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Defragmentation {
-    /// The round that goes on.
+    /// The run that is recorded as started and not completed.
     pub run: Option<DefragRun>,
-    /// Why one should begin, if none goes on.
+    /// Why a run should start, if none is in progress.
     pub due: Option<DefragTrigger>,
-    /// Who may be silent because it rewrites its file.
+    /// The member that may be unreachable because it is being defragmented.
     pub in_progress: Option<MemberName>,
-    /// Up to where history is given up, if nothing else makes room.
+    /// The revision to compact to, if defragmentation does not reclaim enough space.
     pub compact_to: Option<Revision>,
-    /// Whether history was given up a moment ago, and members may not have let go of it yet.
+    /// Whether etcd may still be compacting: space becomes free in the background.
     pub waiting_for_compaction: bool,
 }
 
-/// A round: one member after the other, each twice at the most.
+/// A run: one member at a time, each at most twice.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct DefragRun {
-    /// Why it began.
+    /// What triggered the run.
     pub trigger: DefragTrigger,
-    /// Whose turn it was, in order.
+    /// The members that were defragmented, in order.
     pub completed: Vec<MemberName>,
 }
 
-/// Why files are rewritten.
+/// What triggers a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum DefragTrigger {
-    /// The time has come.
+    /// The schedule of the spec.
     Schedule,
-    /// So much is free in one of them that it is worth it.
+    /// Enough space is free in a database file.
     Threshold,
-    /// One of them has reached its quota, and nobody can write.
+    /// A database file has reached its quota, and writes are rejected.
     NoSpace,
 }
 
-/// Whether there is room in the members' files.
+/// Whether the database files are within their quota.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Quota {
-    /// No alarm is raised.
+    /// The NOSPACE alarm is not active.
     #[default]
     Ok,
-    /// One of them has reached its quota, and nobody can write.
+    /// The NOSPACE alarm is active.
     Exceeded,
-    /// The same; but all of them have room by now.
+    /// The NOSPACE alarm is active, and all database files are within their quota again.
     Recovered,
 }
 
@@ -58,20 +57,20 @@ pub enum Quota {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Revision(pub i64);
 
-/// An alarm that etcd keeps up until somebody ends it.
+/// An alarm that stays active in etcd until it is disarmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Alarm {
-    /// A file has reached its quota.
+    /// A database file has reached its quota.
     NoSpace,
     /// Members have different data.
     Corrupt,
 }
 
 impl DefragTrigger {
-    /// All of them.
+    /// All triggers.
     pub const ALL: [Self; 3] = [Self::Schedule, Self::Threshold, Self::NoSpace];
 
-    /// The one word for it.
+    /// The name in the status.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -83,7 +82,7 @@ impl DefragTrigger {
 }
 
 impl Alarm {
-    /// etcd's word for it.
+    /// etcd's name of the alarm.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

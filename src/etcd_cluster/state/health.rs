@@ -1,7 +1,5 @@
-//! For how long a member has been unwell, and whether that is too long.
-//! Comes in: what was written down in its EtcdMember. Goes out: a verdict. May touch: `api`, Kubernetes' own
-//! types; pure. The time is the one at which it was written down, so a restart of the operator forgets
-//! nothing.
+//! Whether a member has been unhealthy for too long, or its pod fails to start. Durations are taken
+//! from the conditions of the EtcdMember, so that a restart of the operator does not reset them.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::time::Duration;
@@ -15,74 +13,79 @@ use crate::etcd_cluster::observe::objects::name_of;
 use crate::etcd_cluster::state::build::StateInputs;
 use crate::etcd_cluster::state::pod;
 
-/// A member that keeps crashing is given at least so much time.
+/// A member in a crash loop is not replaced earlier than this.
 const MIN_CRASH_GRACE: Duration = Duration::from_mins(1);
-/// One that listens has so many times the time of one that is silent: it may have much to read.
+/// A learner, or an isolated voter, has this many times `replaceAfterSeconds`: it may have much to
+/// replay.
 const LEARNER_PATIENCE_FACTOR: u32 = 6;
 
-/// Whether a member has been unwell for longer than the user puts up with, and still is.
+/// Whether a member has been unhealthy for longer than the spec allows, and still is.
 pub(crate) fn is_replacement_due(
-    look: &StateInputs<'_>,
+    inputs: &StateInputs<'_>,
     object: &EtcdMember,
     pod: Option<&Pod>,
 ) -> bool {
-    let repair = look.blueprint.spec.repair;
-    let lasted = |since| duration_since(look, since);
+    let repair = inputs.blueprint.spec.repair;
+    let lasted = |since| duration_since(inputs, since);
     let patience = repair.replace_after.saturating_mul(LEARNER_PATIENCE_FACTOR);
-    if let Some(standing) = look.probe.status(&name_of(object)) {
-        // One that is heard and votes may only lack the others; where those agree without it, it does not. One that listens and
-        // never catches up stands in everybody's way. Both may have much to read.
-        let since = if standing.is_learner {
-            listens_since(object)
+    if let Some(status) = inputs.probe.status(&name_of(object)) {
+        // A reachable voter may be unhealthy only for lack of a quorum, so it counts only if the
+        // others have one. A learner that never catches up blocks every other membership change.
+        let since = if status.is_learner {
+            learner_since(object)
         } else {
-            left_out_since(object).filter(|_| look.is_isolated(&name_of(object)))
+            isolated_since(object).filter(|_| inputs.is_isolated(&name_of(object)))
         };
-        return since.is_some_and(|it| lasted(it) >= patience);
+        return since.is_some_and(|since| lasted(since) >= patience);
     }
-    // Who rewrites its file answers nobody, and has time for it.
-    if look.is_defragmenting(&name_of(object)) {
+    // A member that is being defragmented is unreachable; that has its own deadline.
+    if inputs.is_defragmenting(&name_of(object)) {
         return false;
     }
-    let Some(since) = silent_since(object) else { return false };
-    let unwell = match pod {
-        // A new pod has its own time: the one before may have been made from something that was taken back.
-        Some(pod) => lasted(made_at(pod).map_or(since, |it| it.max(since))),
-        // It comes back as soon as a pod can be made for it.
-        None if look.objects.pvc(&name_of(object)).is_some() => return false,
+    let Some(since) = unreachable_since(object) else { return false };
+    let duration = match pod {
+        // A new pod has the full time: the previous one may have had a template that was rolled
+        // back.
+        Some(pod) => lasted(created_at(pod).map_or(since, |created| created.max(since))),
+        // The member has its data, and restarts once a pod can be created for it.
+        None if inputs.objects.pvc(&name_of(object)).is_some() => return false,
         None => lasted(since),
     };
-    let crashes = pod.is_some_and(|it| pod::is_crash_looping(it, repair.recreate_attempts));
-    unwell >= repair.replace_after || (crashes && unwell >= MIN_CRASH_GRACE)
+    let crashes = pod.is_some_and(|pod| pod::is_crash_looping(pod, repair.recreate_attempts));
+    duration >= repair.replace_after || (crashes && duration >= MIN_CRASH_GRACE)
 }
 
-/// Whether a member's pod has failed to start so often, or for so long, that waiting is of no use.
-pub(crate) fn is_failing(look: &StateInputs<'_>, object: &EtcdMember, pod: Option<&Pod>) -> bool {
+/// Whether a pod failed to start so often, or for so long, that waiting longer does not help.
+pub(crate) fn is_failing(inputs: &StateInputs<'_>, object: &EtcdMember, pod: Option<&Pod>) -> bool {
     let Some(pod) = pod else {
-        return refused_since(object).is_some_and(|it| duration_since(look, it) >= MIN_CRASH_GRACE);
+        return rejected_since(object)
+            .is_some_and(|since| duration_since(inputs, since) >= MIN_CRASH_GRACE);
     };
-    if look.probe.status(&name_of(object)).is_some() {
-        return is_replacement_due(look, object, Some(pod)) && look.is_isolated(&name_of(object));
+    if inputs.probe.status(&name_of(object)).is_some() {
+        return is_replacement_due(inputs, object, Some(pod))
+            && inputs.is_isolated(&name_of(object));
     }
-    let lasted = duration_since(look, made_at(pod).unwrap_or(look.now));
-    let attempts = look.blueprint.spec.repair.recreate_attempts;
+    let lasted = duration_since(inputs, created_at(pod).unwrap_or(inputs.now));
+    let attempts = inputs.blueprint.spec.repair.recreate_attempts;
     pod::is_crash_looping(pod, attempts)
         || pod::cannot_be_created(pod) && lasted >= MIN_CRASH_GRACE
-        // Without a quorum whoever is away may lack nothing but the others.
-        || look.probe.quorum.known().is_some() && is_replacement_due(look, object, Some(pod))
+        // Without a quorum an unreachable member may lack nothing but the other members.
+        || inputs.probe.quorum.known().is_some() && is_replacement_due(inputs, object, Some(pod))
 }
 
-/// How long something has lasted, as far as this operator has watched it.
-fn duration_since(look: &StateInputs<'_>, since: Timestamp) -> Duration {
-    Duration::try_from(look.now.duration_since(since.max(look.observing_since))).unwrap_or_default()
+/// The time since then, as far as this process has observed it.
+fn duration_since(inputs: &StateInputs<'_>, since: Timestamp) -> Duration {
+    Duration::try_from(inputs.now.duration_since(since.max(inputs.observing_since)))
+        .unwrap_or_default()
 }
 
-/// When a pod was made.
-fn made_at(pod: &Pod) -> Option<Timestamp> {
-    pod.metadata.creation_timestamp.as_ref().map(|it| it.0)
+/// When a pod was created.
+fn created_at(pod: &Pod) -> Option<Timestamp> {
+    pod.metadata.creation_timestamp.as_ref().map(|time| time.0)
 }
 
-/// Since when a member listens, as it was written down.
-fn listens_since(object: &EtcdMember) -> Option<Timestamp> {
+/// Since when a member is recorded as a learner.
+fn learner_since(object: &EtcdMember) -> Option<Timestamp> {
     let status = object.status.as_ref()?;
     match status.phase.known()? {
         MemberPhase::Starting | MemberPhase::Learner => {
@@ -95,36 +98,41 @@ fn listens_since(object: &EtcdMember) -> Option<Timestamp> {
     }
 }
 
-/// Since when a member is known to be silent.
-fn silent_since(object: &EtcdMember) -> Option<Timestamp> {
-    since(told(object, REACHABLE, ConditionStatus::False)?)
+/// Since when a member is recorded as unreachable.
+fn unreachable_since(object: &EtcdMember) -> Option<Timestamp> {
+    transition_time(condition(object, REACHABLE, ConditionStatus::False)?)
 }
 
-/// Since when a member is known to be left out.
-fn left_out_since(object: &EtcdMember) -> Option<Timestamp> {
-    since(told(object, ISOLATED, ConditionStatus::True)?)
+/// Since when a member is recorded as isolated.
+fn isolated_since(object: &EtcdMember) -> Option<Timestamp> {
+    transition_time(condition(object, ISOLATED, ConditionStatus::True)?)
 }
 
-/// Since when the API server is known to refuse a member's pod.
-fn refused_since(object: &EtcdMember) -> Option<Timestamp> {
-    since(told(object, POD_REJECTED, ConditionStatus::True)?)
+/// Since when the API server is recorded to reject a member's pod.
+fn rejected_since(object: &EtcdMember) -> Option<Timestamp> {
+    transition_time(condition(object, POD_REJECTED, ConditionStatus::True)?)
 }
 
-/// Why the API server refuses a member's pod, as it was written down.
+/// Why the API server rejects a member's pod, as recorded.
 pub(crate) fn pod_rejection_reason(object: &EtcdMember) -> Option<String> {
-    let Condition { message, .. } = told(object, POD_REJECTED, ConditionStatus::True)?;
-    message.known().map(|it| it.as_str().trim_end_matches('.').to_owned())
+    let Condition { message, .. } = condition(object, POD_REJECTED, ConditionStatus::True)?;
+    message.known().map(|message| message.as_str().trim_end_matches('.').to_owned())
 }
 
-/// What was written down of a member, if it says this.
-fn told<'a>(object: &'a EtcdMember, kind: &str, says: ConditionStatus) -> Option<&'a Condition> {
+/// The condition of this type, if it has this status.
+fn condition<'a>(
+    object: &'a EtcdMember,
+    kind: &str,
+    status: ConditionStatus,
+) -> Option<&'a Condition> {
     let conditions = object.status.as_ref()?.conditions.known()?;
-    let is_about_it = |it: &&Condition| it.kind.known().is_some_and(|it| it.as_str() == kind);
-    conditions.iter().find(is_about_it).filter(|it| it.status.known() == Some(&says))
+    let is_kind =
+        |condition: &&Condition| condition.kind.known().is_some_and(|known| known.as_str() == kind);
+    conditions.iter().find(is_kind).filter(|found| found.status.known() == Some(&status))
 }
 
-fn since(told: &Condition) -> Option<Timestamp> {
-    told.last_transition_time.known()?.as_str().parse().ok()
+fn transition_time(condition: &Condition) -> Option<Timestamp> {
+    condition.last_transition_time.known()?.as_str().parse().ok()
 }
 
 #[cfg(test)]

@@ -1,25 +1,24 @@
-//! What members are there for.
-//! Comes in: nothing. Goes out: the words for it. May touch: nothing; pure.
-//! That somebody has left is more than that it goes: it is never brought back, even if nobody can be asked.
+//! The intent of a member. `Removed` is more than `Leave`: such a member is never started again,
+//! even while no quorum is reachable.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use serde::{Deserialize, Serialize};
 
-/// What a member is there for.
+/// The intent of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Intent {
-    /// It founds the cluster.
+    /// Bootstraps the cluster.
     Bootstrap,
-    /// It joins one that there is.
+    /// Joins an existing cluster.
     Join,
-    /// It goes.
+    /// Is marked for removal.
     Leave,
-    /// It goes, and it was written down that a quorum does not list it any more. It never will again.
+    /// Is marked for removal, and it is recorded that a quorum does not list it any more.
     Removed,
 }
 
 impl Intent {
-    /// Whether it goes.
+    /// Whether the member is marked for removal.
     #[must_use]
     pub const fn is_leaving(self) -> bool {
         match self {

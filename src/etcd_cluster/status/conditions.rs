@@ -180,13 +180,8 @@ fn healthy_while_defragmenting(input: &StatusInput<'_>) -> bool {
 }
 
 fn certificates(input: &StatusInput<'_>) -> ConditionUpdate {
-    let CertificateReport {
-        stuck: error,
-        turning: rotation,
-        changing: trust_change,
-        flaw: problem,
-        is_given: is_external,
-    } = &input.certificates;
+    let CertificateReport { error, rotation, trust_change, problem, is_external } =
+        &input.certificates;
     let (is_valid, reason, message) = match (error, problem, trust_change, rotation) {
         (Some(error), ..) => (false, CERTIFICATE_ERROR, error.to_string()),
         (None, Some(problem), ..) => {
@@ -214,7 +209,7 @@ fn certificates(input: &StatusInput<'_>) -> ConditionUpdate {
 
 /// Why a cluster is not ready though all members are up to date and healthy.
 fn not_ready(input: &StatusInput<'_>) -> Option<(&'static str, String)> {
-    if let Some(error) = &input.certificates.stuck {
+    if let Some(error) = &input.certificates.error {
         return Some((CERTIFICATE_ERROR, error.to_string()));
     }
     if let Reading::Known(quorum) = &input.inputs.probe.quorum

@@ -10,7 +10,7 @@ use crate::etcd_cluster::plan::Step;
 use crate::etcd_cluster::render::tests::cluster as spec;
 use crate::etcd_cluster::state::DesiredState;
 use crate::etcd_cluster::state::build::tests::{
-    NOW, heard as probe, look_for as with_inputs, member as member_of, stock as objects,
+    NOW, member as member_of, objects, probe, with_inputs,
 };
 
 #[test]

@@ -1,64 +1,63 @@
-//! The two authorities of a cluster: a pair of them, in a Secret and out of it.
-//! Comes in: a Secret that anyone may have written to, or authorities. Goes out: the other one.
-//! May touch: `pki`, Kubernetes' own types; pure. Which pairs there are, and what each is for, the ring knows.
+//! The client CA and the peer CA of a cluster, parsed from and written to a Secret. Pure.
+//! The CA set knows which pairs exist and what each is for.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 
 use super::secret_keys::{
-    CLIENT_AUTHORITY, InvalidSecret, KeyPairKeys, NEXT_CLIENT, NEXT_PEER, PEER_AUTHORITY,
+    CURRENT_CLIENT, CURRENT_PEER, InvalidSecret, KeyPairKeys, NEXT_CLIENT, NEXT_PEER,
 };
 use crate::pki::ca::{Certificate, CertificateAuthority};
 use crate::pki::leaf::CertifiedKey;
 
-/// What signs in a cluster.
+/// A client CA and a peer CA.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CaPair {
-    /// For clients, and for what members show them.
+    /// Issues client certificates and the server certificates of members.
     pub(crate) client: CertificateAuthority,
-    /// For what members show each other.
+    /// Issues the peer certificates of members.
     pub(crate) peer: CertificateAuthority,
 }
 
-/// Under which keys a pair of authorities is.
+/// The Secret keys under which a pair is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CaSlot {
-    /// Those who sign.
+    /// The CAs that issue certificates.
     Current,
-    /// Those who will.
+    /// The CAs that will issue certificates after the switch.
     Next,
 }
 
 impl CaSlot {
-    /// The keys: for clients, and for members.
+    /// The keys of the client CA and the peer CA.
     pub(crate) const fn keys(self) -> [KeyPairKeys; 2] {
         match self {
-            Self::Current => [CLIENT_AUTHORITY, PEER_AUTHORITY],
+            Self::Current => [CURRENT_CLIENT, CURRENT_PEER],
             Self::Next => [NEXT_CLIENT, NEXT_PEER],
         }
     }
 }
 
 impl CaPair {
-    /// What a Secret says. It is never made good by making new ones: what the old ones signed is in
-    /// use, and members that run trust nothing else.
-    pub(crate) fn read(secret: &Secret, place: CaSlot) -> Result<Self, InvalidSecret> {
-        let [client, peer] = place.keys();
-        Ok(Self { client: client.authority(secret)?, peer: peer.authority(secret)? })
+    /// Parses a pair. An invalid pair is never replaced with a new one: certificates of the old CAs
+    /// are in use, and running members trust nothing else.
+    pub(crate) fn read(secret: &Secret, slot: CaSlot) -> Result<Self, InvalidSecret> {
+        let [client, peer] = slot.keys();
+        Ok(Self { client: client.read_ca(secret)?, peer: peer.read_ca(secret)? })
     }
 
-    /// These as they are written.
-    pub(crate) fn written(&self, place: CaSlot) -> Vec<(String, ByteString)> {
-        let pairs = place.keys().into_iter().zip([&self.client, &self.peer]);
-        let written = pairs.flat_map(|(pair, authority)| {
-            let CertificateAuthority { certificate, key } = authority.clone();
-            pair.written(&CertifiedKey { certificate, chain: Vec::new(), key })
+    /// The Secret entries of the pair.
+    pub(crate) fn entries(&self, slot: CaSlot) -> Vec<(String, ByteString)> {
+        let cas = slot.keys().into_iter().zip([&self.client, &self.peer]);
+        let entries = cas.flat_map(|(keys, ca)| {
+            let CertificateAuthority { certificate, key } = ca.clone();
+            keys.entries(&CertifiedKey { certificate, chain: Vec::new(), key })
         });
-        written.collect()
+        entries.collect()
     }
 
-    /// What others trust of them: for clients, and for members.
+    /// The certificates of the client CA and the peer CA.
     pub(crate) const fn certificates(&self) -> [&Certificate; 2] {
         [&self.client.certificate, &self.peer.certificate]
     }

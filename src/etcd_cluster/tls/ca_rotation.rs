@@ -1,8 +1,8 @@
-//! When the authorities of a cluster change their places, and what that waits for.
-//! Comes in: the ring, who runs with which trust, the time, and what members have shown. Goes out: the next turn, or why
-//! not yet. May touch: `pki`; pure. etcd reads whom it trusts only when it starts, so nobody signs whom a member that
-//! runs may not have heard of, nobody is dropped whose signature a member may still show, and whoever was dropped is
-//! remembered until every member has shown that it asks for others.
+//! Decides the next step of the rotation of the managed CAs, and what that step waits for. Pure.
+//!
+//! Guarantees: etcd reads its trust bundle only at start, so a new CA issues no certificate while a
+//! running member may not trust it; no CA is removed while a member may present a certificate of
+//! it; a removed CA is recorded until the probes of all members confirm the removal.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::time::Duration;
@@ -11,58 +11,60 @@ use jiff::Timestamp;
 
 use super::ca_pair::CaPair;
 use super::ca_set::{CaSet, RotationPhase};
-use super::lifetimes::{Lifetimes, after, due};
+use super::lifetimes::{Lifetimes, after, is_renewal_due};
 use super::readiness::{MemberReadiness, ProbeResults, Readiness, WaitingFor};
 use crate::pki::ca::Certificate;
 
-/// All that the next turn depends on.
+/// All that the next step depends on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RotationContext<'a> {
-    pub(crate) ring: &'a CaSet,
+    pub(crate) ca_set: &'a CaSet,
     pub(crate) lifetimes: Lifetimes,
     pub(crate) now: Timestamp,
-    /// What the user asks for.
-    pub(crate) asked: Option<&'a str>,
-    /// Whether the authorities may change now: the cluster was formed, uses them, and is not to be left alone.
-    pub(crate) may_turn: bool,
-    /// Whether others may come: nothing else changes whom members trust. Who has come goes on, whatever is asked for since.
-    pub(crate) may_begin: bool,
-    pub(crate) company: MemberReadiness<'a>,
+    /// The rotation request in the annotation of the EtcdCluster.
+    pub(crate) rotation_request: Option<&'a str>,
+    /// Whether steps are allowed: the cluster is bootstrapped, uses managed CAs, and is not paused.
+    pub(crate) may_rotate: bool,
+    /// Whether a rotation may start: no trust change is in progress. A rotation that has started
+    /// continues, even if a trust change is requested meanwhile.
+    pub(crate) may_start: bool,
+    pub(crate) readiness: MemberReadiness<'a>,
 }
 
-/// What is to be done about the authorities.
+/// The next step of the rotation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RotationDecision {
-    /// Nothing.
     Idle,
-    /// Others come.
+    /// Issue new CAs and add them to the trust bundles.
     Start,
-    /// Everybody can read now whom to trust and what was signed: the time for that begins.
+    /// All Secrets are up to date: the overlap starts.
     StartOverlap,
-    /// These sign.
+    /// The new CAs issue certificates.
     SwitchIssuer(Box<CaPair>),
-    /// Those before are not to be trusted any more.
+    /// Remove the old CAs from the trust bundles.
     RemoveOldCa,
-    /// Nobody trusts them any more.
+    /// No member trusts the old CAs.
     Finish,
-    /// Members must be called to see what they take and show.
+    /// The members must be probed first.
     NeedsProbe,
-    /// Not yet.
     Wait(WaitingFor),
 }
 
-/// `CaPair` that are on their way, and what they wait for.
+/// A rotation in progress, and what it waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RotationStatus {
-    pub(crate) stage: RotationPhase,
-    pub(crate) waits: WaitingFor,
+    pub(crate) phase: RotationPhase,
+    pub(crate) waiting_for: WaitingFor,
 }
 
-/// Decides. Without a proof it is asked for when it is needed.
-pub(crate) fn next(facts: &RotationContext<'_>, proof: Option<&ProbeResults>) -> RotationDecision {
-    let stage = &facts.ring.stage;
-    match (stage, facts.may_turn) {
-        (RotationPhase::Idle, true) if facts.may_begin && facts.must_begin() => {
+/// Decides. Without probe results the decision is `NeedsProbe` if they are needed.
+pub(crate) fn next(
+    context: &RotationContext<'_>,
+    results: Option<&ProbeResults>,
+) -> RotationDecision {
+    let phase = &context.ca_set.phase;
+    match (phase, context.may_rotate) {
+        (RotationPhase::Idle, true) if context.may_start && context.must_start() => {
             return RotationDecision::Start;
         }
         (RotationPhase::Idle, _) => return RotationDecision::Idle,
@@ -81,20 +83,22 @@ pub(crate) fn next(facts: &RotationContext<'_>, proof: Option<&ProbeResults>) ->
             true,
         ) => {}
     }
-    // Every Secret is as it should be, or nobody would have asked: from now on it can be read.
-    let Some(since) = facts.ring.since else { return RotationDecision::StartOverlap };
-    let ripe = match stage {
-        RotationPhase::Distributing(_) => facts.signs_at(since),
-        RotationPhase::Retiring(old) => facts.ends_at(since, old),
-        // Applications have nothing to do with it any more.
-        RotationPhase::Idle | RotationPhase::Verifying(_) => since,
+    // The caller decides only when all Secrets are up to date, so the overlap can start.
+    let Some(overlap_start) = context.ca_set.overlap_start else {
+        return RotationDecision::StartOverlap;
     };
-    match facts.company.ready(ripe, facts.now, proof) {
+    let ready_at = match phase {
+        RotationPhase::Distributing(_) => context.switch_at(overlap_start),
+        RotationPhase::Retiring(old) => context.remove_at(overlap_start, old),
+        // Applications are not affected anymore.
+        RotationPhase::Idle | RotationPhase::Verifying(_) => overlap_start,
+    };
+    match context.readiness.ready(ready_at, context.now, results) {
         Readiness::Ready => {}
         Readiness::NeedsProbe => return RotationDecision::NeedsProbe,
-        Readiness::Wait(waits) => return RotationDecision::Wait(waits),
+        Readiness::Wait(waiting_for) => return RotationDecision::Wait(waiting_for),
     }
-    match stage {
+    match phase {
         RotationPhase::Idle => RotationDecision::Idle,
         RotationPhase::Distributing(next) => RotationDecision::SwitchIssuer(next.clone()),
         RotationPhase::Retiring(_) => RotationDecision::RemoveOldCa,
@@ -103,23 +107,27 @@ pub(crate) fn next(facts: &RotationContext<'_>, proof: Option<&ProbeResults>) ->
 }
 
 impl RotationContext<'_> {
-    fn must_begin(&self) -> bool {
-        let is_asked = self.asked.is_some() && self.asked != self.ring.asked.as_deref();
-        let longer = self.lifetimes.of_authority(self.now).until;
-        let is_old = |it: &&Certificate| due(it, self.now) && longer > it.until;
-        is_asked || self.ring.now.certificates().iter().any(is_old)
+    /// Whether a new rotation is requested, or a CA is due and a new one would live longer.
+    fn must_start(&self) -> bool {
+        let is_requested = self.rotation_request.is_some()
+            && self.rotation_request != self.ca_set.rotation_request.as_deref();
+        let new_until = self.lifetimes.ca_validity(self.now).until;
+        let is_due = |ca: &&Certificate| is_renewal_due(ca, self.now) && new_until > ca.until;
+        is_requested || self.ca_set.current.certificates().iter().any(is_due)
     }
 
-    /// When applications have had their time to hear of the others; but what is about must not end before that.
-    fn signs_at(&self, since: Timestamp) -> Timestamp {
-        let [client, peer] = self.ring.now.certificates();
+    /// When applications have had the overlap to trust the new CAs; at most half of the remaining
+    /// lifetime of the current CAs, so that these do not expire before the switch.
+    fn switch_at(&self, overlap_start: Timestamp) -> Timestamp {
+        let [client, peer] = self.ca_set.current.certificates();
         let end = client.until.min(peer.until);
-        let left = Duration::try_from(end.duration_since(since)).unwrap_or_default();
-        after(since, self.lifetimes.overlap.min(left.checked_div(2).unwrap_or_default()))
+        let left = Duration::try_from(end.duration_since(overlap_start)).unwrap_or_default();
+        after(overlap_start, self.lifetimes.overlap.min(left.checked_div(2).unwrap_or_default()))
     }
 
-    /// When applications have had their time to take up what the new ones signed. Nobody takes what has ended.
-    fn ends_at(&self, since: Timestamp, [client, peer]: &[Certificate; 2]) -> Timestamp {
-        after(since, self.lifetimes.overlap).min(client.until.max(peer.until))
+    /// When applications have had the overlap to use certificates of the new CAs; at the latest
+    /// when the old CAs have expired.
+    fn remove_at(&self, overlap_start: Timestamp, [client, peer]: &[Certificate; 2]) -> Timestamp {
+        after(overlap_start, self.lifetimes.overlap).min(client.until.max(peer.until))
     }
 }

@@ -1,15 +1,14 @@
-//! The authorities of a cluster while others take their place: who signs, who will, and who did.
+//! The managed CAs of a cluster and the phase of their rotation, stored in one Secret. Pure.
 //!
 //! ```text
-//!   Still --begin--> Introduced(next) --take over--> Retiring(old) --drop--> Dropped(old) --forget--> Still
-//!   signs: now       now                             next                    next                     next
-//!   trusted: now     now, next                       next, now               next                     next
+//!   Idle --start--> Distributing --switch--> Retiring --remove--> Verifying --finish--> Idle
+//!   issues:  current   current               next                 next                  next
+//!   trusted: current   current, next         next, current        next                  next
 //! ```
 //!
-//! Comes in: a Secret that anyone may have written to. Goes out: the ring, and each turn as one write.
-//! May touch: `pki`, the blueprint, Kubernetes' own types; pure. All of it is in one Secret, so a turn is made or it is
-//! not. Whom to trust is the same before and after a take-over: nobody has to hear of it in time. Who was dropped is
-//! remembered until no member trusts it any more.
+//! Crash safety: each step is one write of one Secret. The trust bundle is the same before and
+//! after the switch of the issuer, so no member has to read a new one in time. Removed CAs are
+//! recorded until no member trusts them.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use jiff::Timestamp;
@@ -21,61 +20,60 @@ use serde_json::{Map, Value, json};
 use super::ca_pair::{CaPair, CaSlot};
 use super::secret_keys::{
     InvalidSecret, NEXT_CLIENT, OVERLAP_START, PREVIOUS_CLIENT, PREVIOUS_PEER, REMOVED_CLIENT,
-    REMOVED_PEER, ROTATION_REQUEST, entry, has, one, text,
+    REMOVED_PEER, ROTATION_REQUEST, entry, has, read_certificate, text,
 };
 use crate::api::names;
 use crate::etcd_cluster::render::Blueprint;
 use crate::pki::ca::Certificate;
 
-/// Those who signed before, while they are trusted.
-const OLD: [&str; 2] = [PREVIOUS_CLIENT, PREVIOUS_PEER];
-/// And afterwards.
-const DROPPED: [&str; 2] = [REMOVED_CLIENT, REMOVED_PEER];
+/// The keys of the previous CAs while they are trusted.
+const PREVIOUS: [&str; 2] = [PREVIOUS_CLIENT, PREVIOUS_PEER];
+/// The keys of the previous CAs after their removal.
+const REMOVED: [&str; 2] = [REMOVED_CLIENT, REMOVED_PEER];
 
-/// The authorities of a cluster.
+/// The managed CAs of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CaSet {
-    /// Those who sign.
-    pub(crate) now: CaPair,
-    /// Who else is trusted.
-    pub(crate) stage: RotationPhase,
-    /// Since when everybody can read what came of the last turn.
-    pub(crate) since: Option<Timestamp>,
-    /// What a user asked for last that was begun.
-    pub(crate) asked: Option<String>,
+    /// The CAs that issue certificates.
+    pub(crate) current: CaPair,
+    pub(crate) phase: RotationPhase,
+    /// Since when all Secrets contain the result of the last step.
+    pub(crate) overlap_start: Option<Timestamp>,
+    /// The last rotation request that was started.
+    pub(crate) rotation_request: Option<String>,
 }
 
-/// How far others have come in taking their place.
+/// The phase of a rotation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RotationPhase {
-    /// There are no others.
+    /// No rotation is in progress.
     Idle,
-    /// These are trusted, and sign when every member has heard of them.
+    /// The new CAs are trusted, and issue certificates when all members trust them.
     Distributing(Box<CaPair>),
-    /// Those who signed before, for clients and for members, are trusted as long as what they signed is about.
+    /// The previous client CA and peer CA are trusted while their certificates may be in use.
     Retiring([Certificate; 2]),
-    /// Those who signed before are not to be trusted any more, and members may not have been started since.
+    /// The previous CAs are removed, but members may not have been restarted since.
     Verifying([Certificate; 2]),
 }
 
-/// One step of that.
+/// One step of a rotation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RotationStep {
-    /// Others come. What was asked for is written down with it, so that it is done once.
+    /// Adds new CAs. The request is recorded in the same write, so that a request is served once.
     Start(Box<CaPair>, Option<String>),
-    /// All Secrets say so: from now on they can be read, and the time for that begins. An operator that was away meanwhile
-    /// takes nothing of it.
+    /// Starts the overlap: all Secrets are up to date. Time before this step does not count, such
+    /// as the time in which the operator did not run.
     StartOverlap,
-    /// They sign from now on.
+    /// The new CAs issue certificates.
     SwitchIssuer(Box<CaPair>),
-    /// Those who signed before are not to be trusted any more.
+    /// Removes the old CAs from the trust bundles.
     RemoveOldCa,
-    /// No member trusts them.
+    /// No member trusts the old CAs.
     Finish,
 }
 
 impl RotationStep {
-    /// What it is called, if anybody is told of it.
+    /// The reason of the Event, if there is one.
     pub(crate) const fn reason(&self) -> Option<&'static str> {
         match self {
             Self::Start(..) => Some("CARotationStarted"),
@@ -86,132 +84,137 @@ impl RotationStep {
         }
     }
 
-    /// What is said of it.
-    pub(crate) const fn words(&self) -> &'static str {
+    /// The message of the Event and the log line.
+    pub(crate) const fn message(&self) -> &'static str {
         match self {
-            Self::Start(..) => "New certificate authorities are trusted beside those that sign.",
-            Self::StartOverlap => "Every Secret says so.",
-            Self::SwitchIssuer(_) => "The new certificate authorities sign.",
+            Self::Start(..) => "New CAs are trusted in addition to the current CAs",
+            Self::StartOverlap => "All Secrets are up to date; the overlap starts",
+            Self::SwitchIssuer(_) => "Certificates are issued by the new CAs",
             Self::RemoveOldCa => {
-                "Nobody needs the old certificate authorities any more; members are started without them."
+                "Old CAs are removed from the trust bundles; members restart without them"
             }
-            Self::Finish => "No member trusts the old certificate authorities any more.",
+            Self::Finish => "No member trusts the old CAs",
         }
     }
 }
 
 impl CaSet {
-    /// A ring of authorities that are the first.
-    pub(crate) const fn first(now: CaPair, asked: Option<String>) -> Self {
-        Self { now, stage: RotationPhase::Idle, since: None, asked }
+    /// The first CAs of a cluster.
+    pub(crate) const fn new(current: CaPair, rotation_request: Option<String>) -> Self {
+        Self { current, phase: RotationPhase::Idle, overlap_start: None, rotation_request }
     }
 
-    /// What a Secret says.
+    /// Parses the CA Secret.
     pub(crate) fn read(secret: &Secret) -> Result<Self, InvalidSecret> {
-        let stage = if has(secret, NEXT_CLIENT.certificate) {
+        let pair = |[client, peer]: [&'static str; 2]| -> Result<_, InvalidSecret> {
+            Ok([read_certificate(secret, client)?, read_certificate(secret, peer)?])
+        };
+        let phase = if has(secret, NEXT_CLIENT.certificate) {
             RotationPhase::Distributing(Box::new(CaPair::read(secret, CaSlot::Next)?))
         } else if has(secret, PREVIOUS_CLIENT) {
-            RotationPhase::Retiring([one(secret, PREVIOUS_CLIENT)?, one(secret, PREVIOUS_PEER)?])
+            RotationPhase::Retiring(pair(PREVIOUS)?)
         } else if has(secret, REMOVED_CLIENT) {
-            RotationPhase::Verifying([one(secret, REMOVED_CLIENT)?, one(secret, REMOVED_PEER)?])
+            RotationPhase::Verifying(pair(REMOVED)?)
         } else {
             RotationPhase::Idle
         };
         Ok(Self {
-            now: CaPair::read(secret, CaSlot::Current)?,
-            stage,
-            since: text(secret, OVERLAP_START).and_then(|it| it.parse().ok()),
-            asked: text(secret, ROTATION_REQUEST),
+            current: CaPair::read(secret, CaSlot::Current)?,
+            phase,
+            overlap_start: text(secret, OVERLAP_START).and_then(|time| time.parse().ok()),
+            rotation_request: text(secret, ROTATION_REQUEST),
         })
     }
 
-    /// The Secret with it, for a cluster that has none.
+    /// The CA Secret, for a cluster that has none.
     pub(crate) fn secret(&self, blueprint: &Blueprint<'_>) -> Secret {
-        let Self { now, stage, since, asked } = self;
-        let (next, old) = match stage {
+        let Self { current, phase, overlap_start, rotation_request } = self;
+        let (next, old) = match phase {
             RotationPhase::Idle => (Vec::new(), Vec::new()),
-            RotationPhase::Distributing(next) => (next.written(CaSlot::Next), Vec::new()),
-            RotationPhase::Retiring(old) => (Vec::new(), written(OLD, old)),
-            RotationPhase::Verifying(old) => (Vec::new(), written(DROPPED, old)),
+            RotationPhase::Distributing(next) => (next.entries(CaSlot::Next), Vec::new()),
+            RotationPhase::Retiring(old) => (Vec::new(), entries(PREVIOUS, old)),
+            RotationPhase::Verifying(old) => (Vec::new(), entries(REMOVED, old)),
         };
-        let since = since.map(|it| entry(OVERLAP_START, it.to_string()));
-        let asked = asked.as_ref().map(|it| entry(ROTATION_REQUEST, it.as_str()));
-        let data = now.written(CaSlot::Current).into_iter().chain(next).chain(old);
+        let overlap_start = overlap_start.map(|time| entry(OVERLAP_START, time.to_string()));
+        let rotation_request =
+            rotation_request.as_ref().map(|request| entry(ROTATION_REQUEST, request.as_str()));
+        let data = current.entries(CaSlot::Current).into_iter().chain(next).chain(old);
         Secret {
             metadata: blueprint.metadata(names::ca_secret(blueprint.name)),
             type_: Some("Opaque".to_owned()),
-            data: Some(data.chain(since).chain(asked).collect()),
+            data: Some(data.chain(overlap_start).chain(rotation_request).collect()),
             ..Secret::default()
         }
     }
 
-    /// The change of the Secret that makes a turn, bound to the very Secret that was looked at.
-    pub(crate) fn turned(&self, turn: &RotationStep, held: &Secret, now: Timestamp) -> Value {
+    /// The merge patch that applies a step, bound to the UID and resourceVersion of `existing`.
+    pub(crate) fn patch(&self, step: &RotationStep, existing: &Secret, now: Timestamp) -> Value {
         let mut data = Map::new();
         let mut write = |entries: Vec<(String, ByteString)>| {
             data.extend(entries.into_iter().map(|(key, value)| (key, json!(value))));
         };
-        match turn {
-            RotationStep::Start(next, asked) => {
-                write(next.written(CaSlot::Next));
-                write(asked.iter().map(|it| entry(ROTATION_REQUEST, it.as_str())).collect());
+        match step {
+            RotationStep::Start(next, request) => {
+                write(next.entries(CaSlot::Next));
+                let request = request.iter().map(|text| entry(ROTATION_REQUEST, text.as_str()));
+                write(request.collect());
             }
             RotationStep::StartOverlap => {
                 let second = Timestamp::from_second(now.as_second()).unwrap_or(now);
                 write(vec![entry(OVERLAP_START, second.to_string())]);
             }
             RotationStep::SwitchIssuer(next) => {
-                write(next.written(CaSlot::Current));
-                let [client, peer] = self.now.certificates();
-                write(written(OLD, &[client.clone(), peer.clone()]));
-                for pair in CaSlot::Next.keys() {
-                    data.insert(pair.certificate.to_owned(), Value::Null);
-                    data.insert(pair.key.to_owned(), Value::Null);
+                write(next.entries(CaSlot::Current));
+                let [client, peer] = self.current.certificates();
+                write(entries(PREVIOUS, &[client.clone(), peer.clone()]));
+                for keys in CaSlot::Next.keys() {
+                    data.insert(keys.certificate.to_owned(), Value::Null);
+                    data.insert(keys.key.to_owned(), Value::Null);
                 }
             }
             RotationStep::RemoveOldCa => {
-                if let RotationPhase::Retiring(old) = &self.stage {
-                    write(written(DROPPED, old));
+                if let RotationPhase::Retiring(old) = &self.phase {
+                    write(entries(REMOVED, old));
                 }
-                data.extend(OLD.map(|key| (key.to_owned(), Value::Null)));
+                data.extend(PREVIOUS.map(|key| (key.to_owned(), Value::Null)));
             }
-            RotationStep::Finish => data.extend(DROPPED.map(|key| (key.to_owned(), Value::Null))),
+            RotationStep::Finish => data.extend(REMOVED.map(|key| (key.to_owned(), Value::Null))),
         }
-        if *turn != RotationStep::StartOverlap && has(held, OVERLAP_START) {
+        if *step != RotationStep::StartOverlap && has(existing, OVERLAP_START) {
             data.insert(OVERLAP_START.to_owned(), Value::Null);
         }
         json!({
-            "metadata": { "uid": held.uid(), "resourceVersion": held.resource_version() },
+            "metadata": { "uid": existing.uid(), "resourceVersion": existing.resource_version() },
             "data": data,
         })
     }
 
-    /// Whom to trust among clients, and who serves them; always in the same order.
-    pub(crate) fn for_clients(&self) -> Vec<Certificate> {
-        self.trusted(|[client, _]| client)
+    /// The trusted client CAs, sorted.
+    pub(crate) fn client_bundle(&self) -> Vec<Certificate> {
+        self.bundle(|[client, _]| client)
     }
 
-    /// Whom to trust among members; always in the same order.
-    pub(crate) fn for_peers(&self) -> Vec<Certificate> {
-        self.trusted(|[_, peer]| peer)
+    /// The trusted peer CAs, sorted.
+    pub(crate) fn peer_bundle(&self) -> Vec<Certificate> {
+        self.bundle(|[_, peer]| peer)
     }
 
-    fn trusted<'a>(
+    fn bundle<'a>(
         &'a self,
         side: impl Fn([&'a Certificate; 2]) -> &'a Certificate,
     ) -> Vec<Certificate> {
-        let other = match &self.stage {
+        let other = match &self.phase {
             RotationPhase::Idle | RotationPhase::Verifying(_) => None,
             RotationPhase::Distributing(next) => Some(side(next.certificates())),
             RotationPhase::Retiring([client, peer]) => Some(side([client, peer])),
         };
         let mut all: Vec<Certificate> =
-            [side(self.now.certificates())].into_iter().chain(other).cloned().collect();
+            [side(self.current.certificates())].into_iter().chain(other).cloned().collect();
         all.sort_by(|a, b| a.der.cmp(&b.der));
         all
     }
 }
 
-fn written(keys: [&str; 2], certificates: &[Certificate; 2]) -> Vec<(String, ByteString)> {
-    keys.into_iter().zip(certificates).map(|(key, it)| entry(key, it.pem())).collect()
+fn entries(keys: [&str; 2], certificates: &[Certificate; 2]) -> Vec<(String, ByteString)> {
+    keys.into_iter().zip(certificates).map(|(key, ca)| entry(key, ca.pem())).collect()
 }

@@ -1,7 +1,6 @@
-//! The Certificates that cert-manager is asked for, and what there is of them.
-//! Comes in: a blueprint, a member, who signs and for how long. Goes out: whole objects, and what their Secrets must be good for.
-//! May touch: the blueprint, Kubernetes' own types; pure. Each member has its own with exactly its names; the operator and
-//! applications have one each. Private keys are requested as PKCS #8 ECDSA, with a new key for each renewal.
+//! The Certificate objects requested from cert-manager, and the requirements of their Secrets.
+//! Pure. Each member has its own Certificate with exactly its SANs; the operator and applications
+//! have one each. Private keys are requested as PKCS #8 ECDSA, with a new key for each renewal.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::collections::BTreeMap;
@@ -21,10 +20,10 @@ use crate::api::names;
 use crate::etcd_cluster::render::Blueprint;
 use crate::etcd_cluster::state::MemberName;
 
-/// The shortest that cert-manager takes.
+/// The shortest duration that cert-manager accepts.
 const MIN_DURATION: Duration = Duration::from_hours(1);
 
-/// What is asked of cert-manager, in its own words.
+/// `spec` of a Certificate.
 #[derive(CustomResource, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[kube(
     group = "cert-manager.io",
@@ -50,14 +49,14 @@ pub(crate) struct CertificateSpec {
     pub(crate) issuer_ref: IssuerRef,
 }
 
-/// What the Secret says beside the certificate.
+/// `spec.secretTemplate`: metadata of the Secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SecretTemplate {
     #[serde(default)]
     pub(crate) labels: BTreeMap<String, String>,
 }
 
-/// What kind of key.
+/// `spec.privateKey`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PrivateKeySpec {
@@ -67,7 +66,7 @@ pub(crate) struct PrivateKeySpec {
     rotation_policy: String,
 }
 
-/// Who signs.
+/// `spec.issuerRef`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct IssuerRef {
     pub(crate) name: String,
@@ -75,25 +74,23 @@ pub(crate) struct IssuerRef {
     pub(crate) group: String,
 }
 
-/// What cert-manager says of it.
+/// `status` of a Certificate.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct CertificateStatus {
     #[serde(default)]
     pub(crate) conditions: Vec<Condition>,
 }
 
-/// Whom a certificate is for.
+/// The subject of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Subject {
-    /// The operator, on this side.
     Operator,
-    /// Applications.
     Applications,
-    /// A member, with the uid of its EtcdMember.
+    /// A member, with the UID of its EtcdMember.
     Member(MemberName, String),
 }
 
-/// Who signs for one side, and for how long.
+/// The cert-manager issuer of one side.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CertManagerIssuer<'a> {
     pub(crate) name: &'a str,
@@ -103,32 +100,32 @@ pub(crate) struct CertManagerIssuer<'a> {
 }
 
 impl CertManagerIssuer<'_> {
-    /// The Certificate for somebody.
-    pub(crate) fn certificate(&self, blueprint: &Blueprint<'_>, whose: &Subject) -> Certificate {
-        let name = names::cert_manager_certificate(&whose.name(blueprint), self.side.word());
-        let hosts = self.hosts(blueprint, whose);
+    /// The Certificate for a subject.
+    pub(crate) fn certificate(&self, blueprint: &Blueprint<'_>, subject: &Subject) -> Certificate {
+        let name = names::cert_manager_certificate(&subject.name(blueprint), self.side.as_str());
+        let hosts = self.hosts(blueprint, subject);
         let (addresses, dns_names): (Vec<_>, Vec<_>) =
-            hosts.into_iter().partition(|it| it.parse::<IpAddr>().is_ok());
-        let life = self.lifetimes.leaf.max(MIN_DURATION);
-        let before = life.checked_div(3).unwrap_or_default();
-        let seconds = |it: Duration| format!("{}s", it.as_secs());
-        let metadata = match whose {
+            hosts.into_iter().partition(|host| host.parse::<IpAddr>().is_ok());
+        let duration = self.lifetimes.leaf.max(MIN_DURATION);
+        let renew_before = duration.checked_div(3).unwrap_or_default();
+        let seconds = |span: Duration| format!("{}s", span.as_secs());
+        let metadata = match subject {
             Subject::Operator | Subject::Applications => blueprint.metadata(name.as_str()),
             Subject::Member(member, uid) => blueprint.member_metadata(name.as_str(), member, uid),
         };
         let spec = CertificateSpec {
             secret_name: name,
             secret_template: SecretTemplate { labels: metadata.labels.clone().unwrap_or_default() },
-            common_name: match whose {
+            common_name: match subject {
                 Subject::Operator => names::OPERATOR.to_owned(),
                 Subject::Applications => names::client_secret(blueprint.name),
                 Subject::Member(member, _) => member.to_string(),
             },
             dns_names,
             ip_addresses: addresses,
-            usages: usages(whose),
-            duration: seconds(life),
-            renew_before: seconds(before),
+            usages: usages(subject),
+            duration: seconds(duration),
+            renew_before: seconds(renew_before),
             private_key: PrivateKeySpec {
                 algorithm: "ECDSA".to_owned(),
                 size: 256,
@@ -144,19 +141,23 @@ impl CertManagerIssuer<'_> {
         Certificate { metadata, spec, status: None }
     }
 
-    /// What the Secret of that must be good for.
-    pub(crate) fn needs(&self, blueprint: &Blueprint<'_>, whose: &Subject) -> Requirements {
-        let hosts = match whose {
+    /// The requirements of the Secret of a subject.
+    pub(crate) fn requirements(
+        &self,
+        blueprint: &Blueprint<'_>,
+        subject: &Subject,
+    ) -> Requirements {
+        let hosts = match subject {
             Subject::Operator | Subject::Applications => Vec::new(),
-            Subject::Member(..) => self.hosts(blueprint, whose),
+            Subject::Member(..) => self.hosts(blueprint, subject),
         };
         Requirements { hosts, wildcard: None }
     }
 
-    fn hosts(&self, blueprint: &Blueprint<'_>, whose: &Subject) -> Vec<String> {
-        // What members ask of each other, beside the name by which they call.
+    fn hosts(&self, blueprint: &Blueprint<'_>, subject: &Subject) -> Vec<String> {
+        // Members require the cluster's name of their peers, beside the dialed host.
         let cluster = names::member_host(blueprint.name, blueprint.namespace);
-        match (whose, self.side) {
+        match (subject, self.side) {
             (Subject::Operator | Subject::Applications, Side::Client) => Vec::new(),
             (Subject::Operator | Subject::Applications, Side::Peer) => vec![cluster],
             (Subject::Member(member, _), Side::Client) => server_hosts(blueprint, member),
@@ -180,22 +181,22 @@ impl Subject {
 }
 
 impl Certificate {
-    /// Why it is not there yet, in cert-manager's own words if it said any.
-    pub(crate) fn reason(&self) -> Option<&str> {
+    /// The message of cert-manager about a certificate that is not issued yet.
+    pub(crate) fn pending_message(&self) -> Option<&str> {
         let conditions = &self.status.as_ref()?.conditions;
-        let told = |kind: &str| {
-            let mut all = conditions.iter();
-            all.find(|it| it.type_ == kind && !it.message.is_empty()).map(|it| it.message.as_str())
+        let message = |kind: &str| {
+            let messages = conditions.iter().filter(|condition| condition.type_ == kind);
+            messages.map(|condition| condition.message.as_str()).find(|text| !text.is_empty())
         };
-        told("Issuing").or_else(|| told("Ready"))
+        message("Issuing").or_else(|| message("Ready"))
     }
 }
 
-/// Whoever is only a client serves nobody.
-fn usages(whose: &Subject) -> Vec<String> {
-    let words: &[&str] = match whose {
+/// Only members need `server auth`.
+fn usages(subject: &Subject) -> Vec<String> {
+    let usages: &[&str] = match subject {
         Subject::Operator | Subject::Applications => &["digital signature", "client auth"],
         Subject::Member(..) => &["digital signature", "server auth", "client auth"],
     };
-    words.iter().map(|it| (*it).to_owned()).collect()
+    usages.iter().map(|usage| (*usage).to_owned()).collect()
 }

@@ -1,7 +1,6 @@
-//! Certificates from elsewhere: what a Secret of somebody else's gives, and what is wrong with it.
-//! Comes in: a Secret that anyone may have written to, whom it is for, the time. Goes out: what it gives, or the first flaw.
-//! May touch: `pki`, the blueprint, Kubernetes' own types; pure. It is looked through before anybody is given it, with the
-//! same verifier that a handshake has; what is in it is never told.
+//! External certificates: parses and verifies a user's or cert-manager's Secret. Pure.
+//! Guarantees: a certificate is verified before any member gets it, with the same verifier that
+//! handshakes use; errors contain nothing of the Secret's values.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::time::Duration;
@@ -11,72 +10,66 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 
 use super::lifetimes::before;
-use super::secret_keys::{APPLICATION, CA, InvalidSecret, KeyPairKeys, trusted};
+use super::secret_keys::{APPLICATION, CA, InvalidSecret, KeyPairKeys, read_bundle};
 use super::trust_bundle::{MAX_EXTERNAL_CAS, Side};
 use crate::api::names;
 use crate::etcd_cluster::render::Blueprint;
 use crate::pki::ca::Certificate;
 use crate::pki::leaf::{CertifiedKey, VerifyError};
 
-/// What a certificate of somebody else's is shown by: whoever is called, and whoever calls.
-const SHOWN: KeyPairKeys = APPLICATION;
-/// What is handed on to applications, if it is there.
-const HANDED_ON: KeyPairKeys = KeyPairKeys { certificate: "client.crt", key: "client.key" };
-/// So long before its end a certificate is said to end, if that is not most of its life.
+/// The certificate that members and the operator present.
+const MEMBER: KeyPairKeys = APPLICATION;
+/// The optional client certificate for applications.
+const CLIENT: KeyPairKeys = KeyPairKeys { certificate: "client.crt", key: "client.key" };
+/// How long before its expiry a certificate is reported, at most a tenth of its lifetime.
 const EXPIRY_WARNING: Duration = Duration::from_hours(24 * 30);
 
-/// What a Secret gives.
+/// The content of an external Secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ExternalCertificate {
-    pub(crate) pair: CertifiedKey,
-    /// Whom to trust.
+    pub(crate) key_pair: CertifiedKey,
+    /// The CAs to trust.
     pub(crate) ca: Vec<Certificate>,
-    /// What applications are handed.
+    /// The client certificate for applications.
     pub(crate) application: Option<CertifiedKey>,
 }
 
-/// What it must be good for.
+/// What a certificate must be valid for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Requirements {
-    /// The hosts by which whoever shows it is called; nothing if nobody calls it.
+    /// The required SANs; empty for a client-only certificate.
     pub(crate) hosts: Vec<String>,
-    /// What to ask for if one of them is missing.
+    /// The SAN to suggest if one of them is missing.
     pub(crate) wildcard: Option<String>,
 }
 
-/// What is wrong with a Secret.
+/// What is wrong with an external certificate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CertificateProblem {
-    /// There is none.
-    #[error("Secret {0} is not there")]
+    #[error("Secret {0} not found")]
     SecretMissing(String),
-    /// Something of it cannot be read.
     #[error(transparent)]
     Invalid(InvalidSecret),
-    /// It names too many.
-    #[error("Secret {0}: ca.crt names more than {MAX_EXTERNAL_CAS} authorities, or one twice")]
+    #[error("Secret {0}: ca.crt contains more than {MAX_EXTERNAL_CAS} CAs")]
     TooManyCas(String),
-    /// Nobody would take it from whoever calls.
-    #[error("Secret {secret}: {key} cannot be shown by a client: {why}")]
-    ClientVerify { secret: String, key: &'static str, why: VerifyError },
-    /// Nobody would take it from whoever is called so.
-    #[error(
-        "Secret {secret}: tls.crt cannot be shown by a server that is called {host}: {why}{advice}"
-    )]
-    ServerVerify { secret: String, host: String, why: VerifyError, advice: String },
-    /// It is used, and soon over.
-    #[error("Secret {secret}: {key} ends at {until}: put another there before")]
+    /// Clients cannot present the certificate.
+    #[error("Secret {secret}: {key} is not valid for a client: {error}")]
+    ClientVerify { secret: String, key: &'static str, error: VerifyError },
+    /// A server with this name cannot present the certificate.
+    #[error("Secret {secret}: tls.crt is not valid for a server named {host}: {error}{advice}")]
+    ServerVerify { secret: String, host: String, error: VerifyError, advice: String },
+    /// The certificate is in use and about to expire.
+    #[error("Secret {secret}: {key} expires at {until}: replace the certificate before")]
     Expiring { secret: String, key: &'static str, until: Timestamp },
-    /// Somebody else has not made it yet.
+    /// cert-manager has not issued the certificate yet.
     #[error("{0}")]
     NotIssuedYet(String),
-    /// Nobody here knows what a Certificate is.
-    #[error("cert-manager is not installed: the API server does not know its Certificates")]
+    #[error("cert-manager is not installed: the API server does not serve the kind Certificate")]
     CertManagerMissing,
 }
 
 impl CertificateProblem {
-    /// Whether nothing can be done with it.
+    /// Whether the certificate cannot be used.
     pub(crate) const fn is_fatal(&self) -> bool {
         match self {
             Self::SecretMissing(_)
@@ -90,21 +83,21 @@ impl CertificateProblem {
         }
     }
 
-    /// Whether it stays until somebody mends it.
+    /// Whether user action is required.
     pub(crate) const fn needs_user(&self) -> bool {
         self.is_fatal() && !matches!(self, Self::NotIssuedYet(_))
     }
 }
 
 impl Requirements {
-    /// What one certificate for all members of a cluster needs. Members' names are not known before they are there, so only
-    /// a wildcard can name them.
-    pub(crate) fn of_all(blueprint: &Blueprint<'_>, side: Side) -> Self {
+    /// Requirements of one certificate for all members. Member names are not known in advance, so
+    /// only a wildcard SAN matches them.
+    pub(crate) fn for_all_members(blueprint: &Blueprint<'_>, side: Side) -> Self {
         let Blueprint { name, namespace, .. } = *blueprint;
         let member = names::member_host(&format!("{name}-member"), namespace);
         let other = match side {
             Side::Client => names::member_host(&names::client_service(name), namespace),
-            // What members ask of each other, beside the name by which they call.
+            // Members require the cluster's name of their peers, beside the dialed host.
             Side::Peer => names::member_host(name, namespace),
         };
         let wildcard = Some(format!("*.{namespace}.svc"));
@@ -113,55 +106,60 @@ impl Requirements {
 }
 
 impl ExternalCertificate {
-    /// What a Secret gives, and whether it is soon over.
+    /// Parses and verifies a Secret; also returns a warning if a certificate is about to expire.
     pub(crate) fn read(
         secret: &Secret,
-        needs: &Requirements,
+        requirements: &Requirements,
         now: Timestamp,
     ) -> Result<(Self, Option<CertificateProblem>), CertificateProblem> {
         let name = secret.name_any();
-        let pair = SHOWN.signed(secret).map_err(CertificateProblem::Invalid)?;
-        let mut ca = trusted(secret, CA).map_err(CertificateProblem::Invalid)?;
+        let key_pair = MEMBER.read_key_pair(secret).map_err(CertificateProblem::Invalid)?;
+        let mut ca = read_bundle(secret, CA).map_err(CertificateProblem::Invalid)?;
         ca.sort_by(|a, b| a.der.cmp(&b.der));
         ca.dedup();
         if ca.len() > MAX_EXTERNAL_CAS {
             return Err(CertificateProblem::TooManyCas(name));
         }
-        let calls = |it: &CertifiedKey, key| {
-            let untaken = |why| CertificateProblem::ClientVerify { secret: name.clone(), key, why };
-            it.verify_as_client(&ca, now).map_err(untaken)
+        let verify_client = |key_pair: &CertifiedKey, key| {
+            let secret = name.clone();
+            let rejected = |error| CertificateProblem::ClientVerify { secret, key, error };
+            key_pair.verify_as_client(&ca, now).map_err(rejected)
         };
-        // etcd shows it to itself, too, as a client.
-        calls(&pair, SHOWN.certificate)?;
-        for host in &needs.hosts {
-            pair.verify_as_server(&ca, host, now).map_err(|why| {
+        // etcd presents its server certificate to itself, too, as a client.
+        verify_client(&key_pair, MEMBER.certificate)?;
+        for host in &requirements.hosts {
+            key_pair.verify_as_server(&ca, host, now).map_err(|error| {
                 CertificateProblem::ServerVerify {
                     secret: name.clone(),
                     host: host.clone(),
-                    advice: advice(why, needs.wildcard.as_deref()),
-                    why,
+                    advice: advice(error, requirements.wildcard.as_deref()),
+                    error,
                 }
             })?;
         }
-        let handed_on = HANDED_ON.is_there(secret).then(|| HANDED_ON.signed(secret));
-        let application = handed_on.transpose().map_err(CertificateProblem::Invalid)?;
+        let application = CLIENT.exists_in(secret).then(|| CLIENT.read_key_pair(secret));
+        let application = application.transpose().map_err(CertificateProblem::Invalid)?;
         if let Some(application) = &application {
-            calls(application, HANDED_ON.certificate)?;
+            verify_client(application, CLIENT.certificate)?;
         }
-        let all = [(SHOWN.certificate, Some(&pair)), (HANDED_ON.certificate, application.as_ref())];
-        let ends = all.into_iter().find_map(|(key, it)| {
-            let until = it?.certificate.until;
-            let over = is_soon_over(&it?.certificate, now);
-            over.then(|| CertificateProblem::Expiring { secret: name.clone(), key, until })
+        let all =
+            [(MEMBER.certificate, Some(&key_pair)), (CLIENT.certificate, application.as_ref())];
+        let expiring = all.into_iter().find_map(|(key, key_pair)| {
+            let certificate = &key_pair?.certificate;
+            let (secret, until) = (name.clone(), certificate.until);
+            let is_expiring = is_expiring(certificate, now);
+            is_expiring.then_some(CertificateProblem::Expiring { secret, key, until })
         });
-        Ok((Self { pair, ca, application }, ends))
+        Ok((Self { key_pair, ca, application }, expiring))
     }
 }
 
-fn advice(why: VerifyError, wildcard: Option<&str>) -> String {
-    match (why, wildcard) {
-        (VerifyError::HostMismatch, Some(wildcard)) => format!("; it must name {wildcard}"),
-        (VerifyError::WrongUsage, _) => "; it needs `server auth` and `client auth`".to_owned(),
+fn advice(error: VerifyError, wildcard: Option<&str>) -> String {
+    match (error, wildcard) {
+        (VerifyError::HostMismatch, Some(wildcard)) => format!("; add the SAN {wildcard}"),
+        (VerifyError::WrongUsage, _) => {
+            "; add the usages `server auth` and `client auth`".to_owned()
+        }
         (
             VerifyError::HostMismatch
             | VerifyError::Expired
@@ -173,10 +171,10 @@ fn advice(why: VerifyError, wildcard: Option<&str>) -> String {
     }
 }
 
-/// Whether the last tenth of its life has begun, or the last month.
-fn is_soon_over(certificate: &Certificate, now: Timestamp) -> bool {
+/// Whether the last tenth of the lifetime or the last month has begun, whichever is shorter.
+fn is_expiring(certificate: &Certificate, now: Timestamp) -> bool {
     let Certificate { from, until, .. } = certificate;
-    let life = Duration::try_from(until.duration_since(*from)).unwrap_or_default();
-    let warned = EXPIRY_WARNING.min(life.checked_div(10).unwrap_or_default());
-    before(*until, warned) <= now
+    let lifetime = Duration::try_from(until.duration_since(*from)).unwrap_or_default();
+    let warning = EXPIRY_WARNING.min(lifetime.checked_div(10).unwrap_or_default());
+    before(*until, warning) <= now
 }

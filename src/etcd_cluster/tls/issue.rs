@@ -1,6 +1,4 @@
-//! Makes the authorities of a cluster, and signs with them.
-//! Comes in: who signs, for how long, and for whom. Goes out: new keys with their certificates.
-//! May touch: `pki`, which asks for randomness.
+//! Issues the CAs of a cluster and leaf certificates. Uses randomness by way of `pki`.
 
 use jiff::Timestamp;
 
@@ -17,87 +15,84 @@ use crate::pki::ca::CertificateAuthority;
 use crate::pki::issue::{self, CertificateRequest, IssueError, Purpose};
 use crate::pki::leaf::CertifiedKey;
 
-/// New authorities for a cluster.
+/// Issues new CAs for a cluster.
 pub(crate) fn ca_pair(
     blueprint: &Blueprint<'_>,
     lifetimes: Lifetimes,
     now: Timestamp,
 ) -> Result<CaPair, IssueError> {
     let Blueprint { name, namespace, .. } = *blueprint;
-    let life = lifetimes.of_authority(now);
-    // What they are for stands first: a long name is cut.
-    let made =
-        |side: &str| issue::self_signed_ca(&format!("etcd {side} CA {namespace}/{name}"), life);
-    Ok(CaPair { client: made("client")?, peer: made("peer")? })
+    let validity = lifetimes.ca_validity(now);
+    // The side stands first, because a long common name is truncated.
+    let ca =
+        |side: &str| issue::self_signed_ca(&format!("etcd {side} CA {namespace}/{name}"), validity);
+    Ok(CaPair { client: ca("client")?, peer: ca("peer")? })
 }
 
-/// Who signs, how long it is good for, and when.
+/// Issues leaf certificates from the current CAs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Issuer<'a> {
-    pub(crate) ring: &'a CaSet,
+    pub(crate) ca_set: &'a CaSet,
     pub(crate) lifetimes: Lifetimes,
     pub(crate) now: Timestamp,
 }
 
 impl Issuer<'_> {
-    /// What a member shows, and whom it trusts.
+    /// The certificates and trust bundles of a member.
     pub(crate) fn member(
         &self,
         blueprint: &Blueprint<'_>,
         member: &MemberName,
-        draft: &MemberCertPlan,
+        plan: &MemberCertPlan,
     ) -> Result<MemberCertificates, IssueError> {
-        let MemberCertPlan { server, peer, client_ca, peer_ca } = draft.clone();
-        let CaPair { client: clients, peer: peers } = &self.ring.now;
-        let part = |part, authority, hosts| match part {
-            LeafSource::Issue => self.sign(authority, &member.0, hosts, Purpose::Both),
-            LeafSource::Use(pair) => Ok(*pair),
+        let MemberCertPlan { server, peer, client_ca, peer_ca } = plan.clone();
+        let CaPair { client: clients, peer: peers } = &self.ca_set.current;
+        let leaf = |source, ca, hosts| match source {
+            LeafSource::Issue => self.issue(ca, &member.0, hosts, Purpose::Both),
+            LeafSource::Use(key_pair) => Ok(*key_pair),
         };
         Ok(MemberCertificates {
-            server: part(server, clients, server_hosts(blueprint, member))?,
-            peer: part(peer, peers, peer_hosts(blueprint, member))?,
+            server: leaf(server, clients, server_hosts(blueprint, member))?,
+            peer: leaf(peer, peers, peer_hosts(blueprint, member))?,
             client_ca,
             peer_ca,
         })
     }
 
-    /// What the applications of a cluster show.
+    /// The client certificate for applications.
     pub(crate) fn application(
         &self,
         blueprint: &Blueprint<'_>,
     ) -> Result<CertifiedKey, IssueError> {
-        self.caller_as(&self.ring.now.client, &format!("{}-client", blueprint.name))
+        self.client_named(&self.ca_set.current.client, &format!("{}-client", blueprint.name))
     }
 
-    /// What the operator itself shows. It is made anew when it is needed, and stored nowhere.
+    /// The operator's client certificate. It is issued on demand and stored nowhere.
     pub(crate) fn operator(&self) -> Result<CertifiedKey, IssueError> {
-        self.caller(&self.ring.now.client)
+        self.client(&self.ca_set.current.client)
     }
 
-    /// What the operator shows to see whether a member takes what an authority signs.
-    pub(crate) fn caller(
-        &self,
-        authority: &CertificateAuthority,
-    ) -> Result<CertifiedKey, IssueError> {
-        self.caller_as(authority, names::OPERATOR)
+    /// A client certificate of the operator from another CA, to probe whether members trust the CA.
+    pub(crate) fn client(&self, ca: &CertificateAuthority) -> Result<CertifiedKey, IssueError> {
+        self.client_named(ca, names::OPERATOR)
     }
 
-    fn caller_as(
+    fn client_named(
         &self,
-        authority: &CertificateAuthority,
+        ca: &CertificateAuthority,
         name: &str,
     ) -> Result<CertifiedKey, IssueError> {
-        self.sign(authority, name, Vec::new(), Purpose::Client)
+        self.issue(ca, name, Vec::new(), Purpose::Client)
     }
 
-    fn sign(
+    fn issue(
         &self,
-        authority: &CertificateAuthority,
+        ca: &CertificateAuthority,
         name: &str,
         hosts: Vec<String>,
         purpose: Purpose,
     ) -> Result<CertifiedKey, IssueError> {
-        let life = self.lifetimes.of_leaf(&authority.certificate, self.now);
-        issue::sign(authority, &CertificateRequest { name, hosts, purpose, validity: life })
+        let validity = self.lifetimes.leaf_validity(&ca.certificate, self.now);
+        issue::sign(ca, &CertificateRequest { name, hosts, purpose, validity })
     }
 }

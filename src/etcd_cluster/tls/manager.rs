@@ -1,8 +1,7 @@
-//! The Secrets of clusters: read, signed, written, and remembered as long as this replica leads.
-//! Comes in: a blueprint, and who the members are. Goes out: credentials for the operator itself, and what became of
-//! the Secrets. May touch: `clients`. Secrets are not watched, because that would need a right to all of
-//! them: they are looked at whenever something is to be done, and when a certificate is due. Here authorities change
-//! their places, too: it is one write of the Secret that they are in.
+//! Reads, issues and writes the Secrets of clusters, applies steps of CA rotations and trust
+//! changes, and caches the operator's credentials while this replica leads.
+//! Secrets are not watched, because that needs permission for all of them: they are read before any
+//! write, and when a certificate is due.
 
 mod ca_rotation;
 mod cache;
@@ -39,172 +38,170 @@ use cache::CachedCredentials;
 use secrets::Secrets;
 use trust_change::TrustChangeOutcome;
 
-/// One write leads to another at most so often: owners, authorities, where certificates come from, whom to trust and what
-/// they sign, and since when.
+/// The most rounds of one reconciliation, as one write leads to the next: owners, CAs, sources,
+/// trust bundles, certificates, start of the overlap.
 const MAX_ROUNDS: usize = 10;
 
-/// Why the Secrets are not as they should be.
+/// Why the Secrets could not be reconciled.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CertificateManagerError {
-    /// A Secret could not be read.
     #[error(transparent)]
     Read(ApiError),
-    /// A Secret could not be written.
     #[error(transparent)]
     Write(ObjectError),
-    /// A Secret has the name of one of ours, and is somebody else's.
+    /// An object with one of the cluster's names is not owned by the cluster.
     #[error(
-        "the Secret {0} is there, and not this cluster's: it is not touched; rename it, or the cluster"
+        "Secret \"{0}\" exists and is not owned by this EtcdCluster; delete it or rename the \
+         cluster"
     )]
-    Taken(String),
-    /// Nothing could be signed.
-    #[error("failed to make the certificates of a cluster")]
-    Make(#[source] IssueError),
+    NameConflict(String),
+    #[error("failed to issue the certificates of the cluster")]
+    Issue(#[source] IssueError),
 }
 
-/// What became of the Secrets of a cluster.
+/// The result of reconciling the Secrets of a cluster.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CertificateOutcome {
-    /// Which were written.
+    /// The names of the written Secrets.
     pub(crate) written: Vec<String>,
-    /// Why nothing can be signed.
-    pub(crate) stuck: Option<CertificateError>,
-    /// How authorities changed their places.
-    pub(crate) turns: Vec<RotationStep>,
-    /// How sides came to rest on others.
-    pub(crate) moves: Vec<TrustStep>,
+    /// Why no certificate can be issued.
+    pub(crate) error: Option<CertificateError>,
+    pub(crate) rotation_steps: Vec<RotationStep>,
+    pub(crate) trust_steps: Vec<TrustStep>,
 }
 
 impl CertificateOutcome {
-    fn stuck(self, why: CertificateError) -> Self {
-        Self { stuck: Some(why), ..self }
+    fn with_error(self, error: CertificateError) -> Self {
+        Self { error: Some(error), ..self }
     }
 }
 
-/// A pod, and where its member can be called.
+/// A pod, and the endpoint of its member.
 #[derive(Clone, Debug)]
 pub(crate) struct PodEndpoint {
-    pub(crate) seat: PodTrust,
-    /// Nowhere if it has no address.
-    pub(crate) place: Option<MemberEndpoint>,
-    /// Whether certificates are shown in it: to clients, and to members.
-    pub(crate) uses: [bool; 2],
+    pub(crate) trust: PodTrust,
+    /// `None` if the pod has no address.
+    pub(crate) endpoint: Option<MemberEndpoint>,
+    /// Whether the pod uses TLS for clients, and for peers.
+    pub(crate) uses_tls: [bool; 2],
 }
 
-/// Whose Secrets there should be.
+/// The members and pods of a cluster, as far as certificates depend on them.
 pub(crate) struct CertificateScope<'a> {
     pub(crate) blueprint: &'a Blueprint<'a>,
-    /// The members, each with the uid of its EtcdMember.
+    /// The members, each with the UID of its EtcdMember.
     pub(crate) members: Vec<(MemberName, String)>,
-    /// Those that applications are told of; nothing before the cluster was formed: until then nobody must
-    /// be able to write to it.
-    pub(crate) told: Option<Vec<MemberName>>,
-    /// Every pod.
-    pub(crate) seats: Vec<PodEndpoint>,
-    /// Whether etcd is known to ask nobody who they are.
-    pub(crate) asks_nobody: bool,
-    /// The word with which the user asks for new authorities.
-    pub(crate) asked: Option<String>,
+    /// The members in the client Secret; `None` before the cluster is bootstrapped: until then no
+    /// application may write to the cluster.
+    pub(crate) published_members: Option<Vec<MemberName>>,
+    pub(crate) pods: Vec<PodEndpoint>,
+    /// Whether etcd authentication is known to be disabled.
+    pub(crate) auth_disabled: bool,
+    /// The user's request for a CA rotation.
+    pub(crate) rotation_request: Option<String>,
 }
 
-/// What is needed to write a Secret.
+/// What one round works with.
 struct Ctx<'a> {
     objects: &'a Objects,
-    circle: &'a CertificateScope<'a>,
-    ring: Option<&'a CaSet>,
-    footings: &'a TrustStates,
-    offers: &'a SourceStates,
+    scope: &'a CertificateScope<'a>,
+    ca_set: Option<&'a CaSet>,
+    trust_states: &'a TrustStates,
+    sources: &'a SourceStates,
     now: Timestamp,
 }
 
-/// The keys of every cluster, by the uid of its EtcdCluster.
+/// Manages the certificates of all clusters.
 pub(crate) struct CertificateManager {
-    keys: Mutex<BTreeMap<String, CachedCredentials>>,
+    /// By the UID of the EtcdCluster.
+    cache: Mutex<BTreeMap<String, CachedCredentials>>,
     lifetimes: Lifetimes,
 }
 
 impl CertificateManager {
-    /// Nothing is known yet.
+    /// A manager with an empty cache.
     pub(crate) const fn new(lifetimes: Lifetimes) -> Self {
-        Self { keys: Mutex::new(BTreeMap::new()), lifetimes }
+        Self { cache: Mutex::new(BTreeMap::new()), lifetimes }
     }
 
-    /// Looks at the Secrets, and writes what is missing or due.
+    /// Reads the Secrets, and writes those that are missing, due or outdated.
     pub(crate) async fn reconcile(
         &self,
         objects: &Objects,
-        circle: &CertificateScope<'_>,
+        scope: &CertificateScope<'_>,
         now: Timestamp,
     ) -> Result<CertificateOutcome, CertificateManagerError> {
-        let mut kept = CertificateOutcome::default();
+        let mut outcome = CertificateOutcome::default();
         for _ in 0..MAX_ROUNDS {
             let secrets =
-                Secrets::read(objects, circle).await.map_err(CertificateManagerError::Read)?;
-            if let Some(taken) = secrets.of_somebody_else(circle) {
-                return Err(CertificateManagerError::Taken(taken));
+                Secrets::read(objects, scope).await.map_err(CertificateManagerError::Read)?;
+            if let Some(name) = secrets.name_conflict(scope) {
+                return Err(CertificateManagerError::NameConflict(name));
             }
-            let offers = self.offers(objects, circle, now).await?;
-            let looked = match secrets.looked(circle, offers) {
-                Ok(looked) => looked,
-                Err(broken) => return Ok(kept.stuck(CertificateError::InvalidSecret(broken))),
+            let sources = self.read_sources(objects, scope, now).await?;
+            let state = match secrets.parse(scope, sources) {
+                Ok(state) => state,
+                Err(invalid) => {
+                    return Ok(outcome.with_error(CertificateError::InvalidSecret(invalid)));
+                }
             };
-            if let Some(stuck) = circle.unfounded(&looked.offers) {
-                return Ok(kept.stuck(stuck));
+            if let Some(error) = scope.bootstrap_error(&state.sources) {
+                return Ok(outcome.with_error(error));
             }
-            let told = circle.told.clone().unwrap_or_default();
-            let found = plan_secrets(circle.blueprint, &looked, &told, self.lifetimes, now);
-            let ring = match &looked.ring {
-                Reading::Known(Some(Ok(ring))) => Some(ring),
+            let members = scope.published_members.clone().unwrap_or_default();
+            let plan = plan_secrets(scope.blueprint, &state, &members, self.lifetimes, now);
+            let ca_set = match &state.ca_set {
+                Reading::Known(Some(Ok(ca_set))) => Some(ca_set),
                 Reading::Known(Some(Err(_)) | None) | Reading::Unknown => None,
             };
-            let disowned = secrets.with_another_owner(circle);
-            kept.stuck.clone_from(&found.stuck);
-            let SecretsState { footings, offers, .. } = &looked;
-            let desk = Ctx { objects, circle, ring, footings, offers, now };
-            if found.writes.is_empty() && disowned.is_empty() {
-                if self.comes_to_rest(&desk, &secrets, &found, &mut kept).await? {
-                    return Ok(kept);
+            let owner_drift = secrets.owner_drift(scope);
+            outcome.error.clone_from(&plan.error);
+            let SecretsState { trust_states, sources, .. } = &state;
+            let ctx = Ctx { objects, scope, ca_set, trust_states, sources, now };
+            if plan.writes.is_empty() && owner_drift.is_empty() {
+                if self.apply_steps(&ctx, &secrets, &plan, &mut outcome).await? {
+                    return Ok(outcome);
                 }
                 continue;
             }
-            for (name, owners) in disowned {
+            for (name, owners) in owner_drift {
                 let patch = json!({ "metadata": { "ownerReferences": owners } });
-                let done = objects.merge::<Secret>(circle.blueprint.namespace, &name, &patch).await;
-                done.map_err(CertificateManagerError::Write)?;
-                kept.written.push(name);
+                let written = objects.merge::<Secret>(scope.blueprint.namespace, &name, &patch);
+                written.await.map_err(CertificateManagerError::Write)?;
+                outcome.written.push(name);
             }
-            for (write, _) in &found.writes {
-                kept.written.extend(self.write(&desk, write).await?);
+            for (write, _) in &plan.writes {
+                outcome.written.extend(self.write(&ctx, write).await?);
             }
         }
-        Ok(kept)
+        Ok(outcome)
     }
 
-    /// Every Secret is as it should be: lets authorities change their places, if it is time. Answers whether there is nothing
-    /// to look at again.
-    async fn comes_to_rest(
+    /// All Secrets are up to date: applies due steps of a rotation or a trust change. Returns
+    /// whether no other round is needed.
+    async fn apply_steps(
         &self,
-        desk: &Ctx<'_>,
+        ctx: &Ctx<'_>,
         secrets: &Secrets,
-        found: &SecretsPlan,
-        kept: &mut CertificateOutcome,
+        plan: &SecretsPlan,
+        outcome: &mut CertificateOutcome,
     ) -> Result<bool, CertificateManagerError> {
-        let (Some(ring), Some(held)) = (desk.ring, &secrets.authorities) else { return Ok(true) };
-        let mut noted = match self.turn(desk, ring, held, found).await? {
-            RotationOutcome::Applied(turn) => {
-                kept.turns.extend(turn);
+        let (Some(ca_set), Some(existing)) = (ctx.ca_set, &secrets.ca) else { return Ok(true) };
+        let mut rotation = match self.rotate(ctx, ca_set, existing, plan).await? {
+            RotationOutcome::Applied(step) => {
+                outcome.rotation_steps.extend(step);
                 return Ok(false);
             }
-            RotationOutcome::Waiting(noted) => noted,
+            RotationOutcome::Waiting(rotation) => rotation,
         };
-        match self.change(desk, ring, held, found).await? {
-            TrustChangeOutcome::Applied(moves) => {
-                kept.moves.extend(moves);
+        match self.change_trust(ctx, ca_set, existing, plan).await? {
+            TrustChangeOutcome::Applied(steps) => {
+                outcome.trust_steps.extend(steps);
                 Ok(false)
             }
-            TrustChangeOutcome::Waiting(changing, lacking) => {
-                noted.lacking.extend(lacking);
-                self.store(desk, ring, found, (noted, changing))?;
+            TrustChangeOutcome::Waiting(changes, stale_pods) => {
+                rotation.stale_pods.extend(stale_pods);
+                self.store(ctx, ca_set, plan, (rotation, changes))?;
                 Ok(true)
             }
         }
@@ -212,15 +209,15 @@ impl CertificateManager {
 
     async fn write(
         &self,
-        desk: &Ctx<'_>,
+        ctx: &Ctx<'_>,
         write: &SecretWrite,
     ) -> Result<Option<String>, CertificateManagerError> {
-        let Ctx { objects, circle, ring, footings, offers: _, now } = desk;
-        let blueprint = circle.blueprint;
-        let signing = |ring| Issuer { ring, lifetimes: self.lifetimes, now: *now };
-        let owner = |name: &MemberName| circle.members.iter().find(|(it, _)| it == name);
-        let secret = match (write, ring) {
-            (SecretWrite::CreateCa, _) => return self.create_ca(desk).await,
+        let Ctx { objects, scope, ca_set, trust_states, sources: _, now } = ctx;
+        let blueprint = scope.blueprint;
+        let issuer = |ca_set| Issuer { ca_set, lifetimes: self.lifetimes, now: *now };
+        let owner = |name: &MemberName| scope.members.iter().find(|(member, _)| member == name);
+        let secret = match (write, ca_set) {
+            (SecretWrite::CreateCa, _) => return self.create_ca(ctx).await,
             (
                 SecretWrite::Member(..)
                 | SecretWrite::MemberBundle(..)
@@ -230,37 +227,37 @@ impl CertificateManager {
             ) => {
                 return Ok(None);
             }
-            (SecretWrite::Member(name, draft), Some(ring)) => {
-                let leaves = signing(ring).member(blueprint, name, draft);
-                let leaves = leaves.map_err(CertificateManagerError::Make)?;
+            (SecretWrite::Member(name, plan), Some(ca_set)) => {
+                let certs = issuer(ca_set).member(blueprint, name, plan);
+                let certs = certs.map_err(CertificateManagerError::Issue)?;
                 let Some((_, uid)) = owner(name) else { return Ok(None) };
-                leaves.secret(blueprint, name, uid)
+                certs.secret(blueprint, name, uid)
             }
-            (SecretWrite::MemberBundle(name, leaves), Some(_)) => {
+            (SecretWrite::MemberBundle(name, certs), Some(_)) => {
                 let Some((_, uid)) = owner(name) else { return Ok(None) };
-                leaves.secret(blueprint, name, uid)
+                certs.secret(blueprint, name, uid)
             }
-            (SecretWrite::ClientCert, Some(ring)) => {
-                let pair =
-                    signing(ring).application(blueprint).map_err(CertificateManagerError::Make)?;
-                let told = circle.told.clone().unwrap_or_default();
-                let ca = footings.client.told.list(ring, Side::Client);
-                let words = fields(blueprint, &told);
-                ClientSecret { words, pair: Some(pair), ca }.secret(blueprint)
+            (SecretWrite::ClientCert, Some(ca_set)) => {
+                let key_pair = issuer(ca_set).application(blueprint);
+                let key_pair = Some(key_pair.map_err(CertificateManagerError::Issue)?);
+                let members = scope.published_members.clone().unwrap_or_default();
+                let ca = trust_states.client.published.certificates(ca_set, Side::Client);
+                let fields = fields(blueprint, &members);
+                ClientSecret { fields, key_pair, ca }.secret(blueprint)
             }
-            (SecretWrite::ClientFields(binding), Some(_)) => binding.secret(blueprint),
+            (SecretWrite::ClientFields(client_secret), Some(_)) => client_secret.secret(blueprint),
         };
         objects.apply(&secret).await.map_err(CertificateManagerError::Write)?;
         Ok(Some(secret.name_any()))
     }
 
-    /// Makes the authorities. Whoever was faster has made the right ones; they are read in the next round.
-    async fn create_ca(&self, desk: &Ctx<'_>) -> Result<Option<String>, CertificateManagerError> {
-        let CertificateScope { blueprint, asked, .. } = desk.circle;
-        let made = issue::ca_pair(blueprint, self.lifetimes, desk.now);
-        let first = CaSet::first(made.map_err(CertificateManagerError::Make)?, asked.clone());
-        let secret = first.secret(blueprint);
-        match desk.objects.create(&secret).await {
+    /// Creates the CAs. After a conflict the next round reads the CAs that another writer created.
+    async fn create_ca(&self, ctx: &Ctx<'_>) -> Result<Option<String>, CertificateManagerError> {
+        let CertificateScope { blueprint, rotation_request, .. } = ctx.scope;
+        let ca_pair = issue::ca_pair(blueprint, self.lifetimes, ctx.now);
+        let ca_pair = ca_pair.map_err(CertificateManagerError::Issue)?;
+        let secret = CaSet::new(ca_pair, rotation_request.clone()).secret(blueprint);
+        match ctx.objects.create(&secret).await {
             Ok(_) => Ok(Some(secret.name_any())),
             Err(error) if error.class() == ErrorClass::Conflict => Ok(None),
             Err(error) => Err(CertificateManagerError::Write(error)),
@@ -269,37 +266,41 @@ impl CertificateManager {
 }
 
 impl Ctx<'_> {
-    /// Whether both sides rest on what they shall rest on. Where that is not known they must be at rest all the same.
-    fn is_settled(&self) -> bool {
+    /// Whether no trust change is in progress or desired. If the desired trust is unknown, the
+    /// current one must be idle.
+    fn is_trust_settled(&self) -> bool {
         Side::BOTH.into_iter().all(|side| {
-            let footing = self.footings.of(side);
-            let wish = self.offers.of(side).wish.as_ref();
-            wish.map_or_else(|| footing.is_at_rest(), |wish| footing.rests_on(wish))
+            let trust_state = self.trust_states.get(side);
+            let desired = self.sources.get(side).desired.as_ref();
+            desired
+                .map_or_else(|| trust_state.is_idle(), |desired| trust_state.is_complete(desired))
         })
     }
 }
 
 impl CertificateScope<'_> {
-    /// Every pod, and the name of every member.
-    fn company(&self) -> (Vec<PodTrust>, Vec<MemberName>) {
-        let seats = self.seats.iter().map(|it| it.seat.clone()).collect();
-        (seats, self.members.iter().map(|(name, _)| name.clone()).collect())
+    /// The trust of all pods, and the names of all members.
+    fn pods_and_members(&self) -> (Vec<PodTrust>, Vec<MemberName>) {
+        let pods = self.pods.iter().map(|pod| pod.trust.clone()).collect();
+        (pods, self.members.iter().map(|(name, _)| name.clone()).collect())
     }
 
-    /// Whether anybody may be showing or taking certificates on a side. Who has no pod may be about to get one.
+    /// Whether a member may use certificates on a side. A member without a pod may be about to.
     fn is_used(&self, side: Side) -> bool {
-        let has_seat = |name: &MemberName| self.seats.iter().any(|it| it.seat.member == *name);
-        let uses = |it: &PodEndpoint| match (side, it.uses) {
+        let has_pod = |name: &MemberName| self.pods.iter().any(|pod| pod.trust.member == *name);
+        let uses_tls = |pod: &PodEndpoint| match (side, pod.uses_tls) {
             (Side::Client, [client, _]) => client,
             (Side::Peer, [_, peer]) => peer,
         };
         !self.members.is_empty()
-            && (self.members.iter().any(|(name, _)| !has_seat(name)) || self.seats.iter().any(uses))
+            && (self.members.iter().any(|(name, _)| !has_pod(name))
+                || self.pods.iter().any(uses_tls))
     }
 
-    /// Why a cluster without members cannot be founded: what it shall rest on is not there.
-    fn unfounded(&self, offers: &SourceStates) -> Option<CertificateError> {
-        let flaw = offers.flaw().filter(|it| it.is_fatal() && self.members.is_empty());
-        flaw.filter(|_| self.told.is_none()).cloned().map(CertificateError::External)
+    /// Why a cluster without members cannot be bootstrapped: its external certificates are missing.
+    fn bootstrap_error(&self, sources: &SourceStates) -> Option<CertificateError> {
+        let is_new = self.members.is_empty() && self.published_members.is_none();
+        let problem = sources.problem().filter(|problem| problem.is_fatal() && is_new);
+        problem.cloned().map(CertificateError::External)
     }
 }

@@ -1,40 +1,40 @@
-//! The certificates of a member, in a Secret and out of it, and the hosts they must be good for.
-//! Comes in: a Secret that anyone may have written to, or certificates. Goes out: the other one.
-//! May touch: `pki`, the blueprint, Kubernetes' own types; pure.
+//! The certificates of a member, parsed from and written to its Secret, and their SANs. Pure.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use k8s_openapi::api::core::v1::Secret;
 
-use super::secret_keys::{CLIENT_CA, InvalidSecret, PEER, PEER_CA, SERVER, bundled, trusted};
+use super::secret_keys::{
+    CLIENT_CA, InvalidSecret, PEER, PEER_CA, SERVER, bundle_entry, read_bundle,
+};
 use crate::api::names;
 use crate::etcd_cluster::render::Blueprint;
 use crate::etcd_cluster::state::MemberName;
 use crate::pki::ca::Certificate;
 use crate::pki::leaf::CertifiedKey;
 
-/// What a member shows, and whom it trusts.
+/// The certificates and trust bundles of a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MemberCertificates {
-    /// What it shows to clients. etcd shows it to itself, too, as a client.
+    /// Presented to clients. etcd presents it to itself, too, as a client.
     pub(crate) server: CertifiedKey,
-    /// What it shows to other members, whoever of the two calls.
+    /// Presented to other members, as server and as client.
     pub(crate) peer: CertifiedKey,
-    /// Whom it trusts among clients.
+    /// The CAs trusted for clients.
     pub(crate) client_ca: Vec<Certificate>,
-    /// Whom it trusts among members.
+    /// The CAs trusted for peers.
     pub(crate) peer_ca: Vec<Certificate>,
 }
 
 /// Where one certificate of a member comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum LeafSource {
-    /// Our own authority signs it anew.
+    /// The managed CA issues a new one.
     Issue,
-    /// It is this.
+    /// This one is used.
     Use(Box<CertifiedKey>),
 }
 
-/// What a member shall have.
+/// The desired certificates and trust bundles of a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MemberCertPlan {
     pub(crate) server: LeafSource,
@@ -44,17 +44,17 @@ pub(crate) struct MemberCertPlan {
 }
 
 impl MemberCertificates {
-    /// What a Secret says.
+    /// Parses a member's Secret.
     pub(crate) fn read(secret: &Secret) -> Result<Self, InvalidSecret> {
         Ok(Self {
-            server: SERVER.signed(secret)?,
-            peer: PEER.signed(secret)?,
-            client_ca: trusted(secret, CLIENT_CA)?,
-            peer_ca: trusted(secret, PEER_CA)?,
+            server: SERVER.read_key_pair(secret)?,
+            peer: PEER.read_key_pair(secret)?,
+            client_ca: read_bundle(secret, CLIENT_CA)?,
+            peer_ca: read_bundle(secret, PEER_CA)?,
         })
     }
 
-    /// The Secret with these, which goes with the EtcdMember.
+    /// The Secret of the member, owned by its EtcdMember.
     pub(crate) fn secret(
         &self,
         blueprint: &Blueprint<'_>,
@@ -62,8 +62,8 @@ impl MemberCertificates {
         member_uid: &str,
     ) -> Secret {
         let Self { server, peer, client_ca, peer_ca } = self;
-        let trusted = [bundled(CLIENT_CA, client_ca), bundled(PEER_CA, peer_ca)];
-        let data = SERVER.written(server).into_iter().chain(PEER.written(peer)).chain(trusted);
+        let bundles = [bundle_entry(CLIENT_CA, client_ca), bundle_entry(PEER_CA, peer_ca)];
+        let data = SERVER.entries(server).into_iter().chain(PEER.entries(peer)).chain(bundles);
         let name = names::member_secret(&member.0);
         Secret {
             metadata: blueprint.member_metadata(name, member, member_uid),
@@ -74,8 +74,8 @@ impl MemberCertificates {
     }
 }
 
-/// The hosts by which clients call a member: its own, those of the Service for all, and its own node's
-/// word for itself. No cluster domain: nobody tells us what it is.
+/// The SANs of a server certificate: the member's names, those of the client Service, and the
+/// loopback addresses. The cluster domain is unknown to the operator and not among them.
 pub(crate) fn server_hosts(blueprint: &Blueprint<'_>, member: &MemberName) -> Vec<String> {
     let Blueprint { name, namespace, .. } = *blueprint;
     let service = names::client_service(name);
@@ -92,7 +92,7 @@ pub(crate) fn server_hosts(blueprint: &Blueprint<'_>, member: &MemberName) -> Ve
     ]
 }
 
-/// The host by which other members call one. Exactly that one.
+/// The SANs of a peer certificate: exactly the host that other members dial.
 pub(crate) fn peer_hosts(blueprint: &Blueprint<'_>, member: &MemberName) -> Vec<String> {
     vec![names::member_host(&member.0, blueprint.namespace)]
 }

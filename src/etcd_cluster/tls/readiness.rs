@@ -1,6 +1,5 @@
-//! Those who have to follow before whom they trust can change: the members and their pods, and what they have shown.
-//! Comes in: who there is, whom their pods were made to trust, and what came of calling them. Goes out: whether the next step can
-//! be made, or why not yet. May touch: nothing; pure. It is the same for our own authorities and for those from elsewhere.
+//! Whether all members are ready for the next step of a CA rotation or a trust change: their pods
+//! run with the current trust bundle, the overlap is over, and a TLS probe confirms it. Pure.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::collections::BTreeMap;
@@ -9,91 +8,87 @@ use jiff::Timestamp;
 
 use crate::etcd_cluster::state::MemberName;
 
-/// A pod of a member, and whom it was started to trust.
+/// A pod of a member, and the trust bundle it was created with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PodTrust {
     pub(crate) member: MemberName,
-    /// The uid of the pod.
-    pub(crate) pod: String,
-    /// The word on it for whom it trusts.
-    pub(crate) trusts: Option<String>,
+    pub(crate) pod_uid: String,
+    /// The trust bundle hash in the pod's annotation.
+    pub(crate) trust_hash: Option<String>,
 }
 
-/// What a member has shown when it was called as by somebody whom the coming authorities signed.
+/// The result of a TLS handshake with a member, with a client certificate of the new CA.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TlsProbe {
-    /// It takes that, and shows what is wanted.
+    /// The member accepts the client certificate and presents the expected one.
     Ok,
-    /// It does not take it: it has not read whom to trust.
+    /// The member rejects the client certificate: its trust bundle lacks the new CA.
     RejectsNewCa,
-    /// It still shows what the others signed.
+    /// The member still presents a certificate of the old CA.
     PresentsOldCert,
-    /// It still trusts somebody who was dropped.
+    /// The member still accepts certificates of a removed CA.
     TrustsOldCa,
-    /// It cannot be reached; why.
+    /// The member cannot be reached, with the error.
     Unreachable(String),
 }
 
-/// What members have shown, each that has a pod.
+/// The probe results of all members that have a pod.
 pub(crate) type ProbeResults = BTreeMap<MemberName, TlsProbe>;
 
 /// What a step waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum WaitingFor {
-    /// The cluster is to be left alone.
+    /// Changes of the cluster are paused.
     Unpause,
-    /// Fewer authorities.
+    /// The trust bundle would contain too many CAs.
     BundleSpace,
-    /// These have not been started since.
+    /// These members have not been restarted with the current trust bundle.
     Restart(Vec<MemberName>),
-    /// Applications, which have until then.
+    /// Applications have until this time to read their Secret.
     Overlap(Timestamp),
-    /// This one, which does not take or show what it should.
+    /// The probe of this member failed.
     Probe(MemberName, TlsProbe),
 }
 
-/// Everybody.
+/// The members and pods that must be ready.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MemberReadiness<'a> {
-    /// The word for whom a pod trusts that is made now.
-    pub(crate) word: &'a str,
-    /// Every member.
+    /// The trust bundle hash of a pod that is created now.
+    pub(crate) trust_hash: &'a str,
     pub(crate) members: &'a [MemberName],
-    /// Every pod.
-    pub(crate) seats: &'a [PodTrust],
+    pub(crate) pods: &'a [PodTrust],
 }
 
-/// Whether a step can be made.
+/// Whether a step can be applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Readiness {
     Ready,
-    /// Members must be called to see what they take and show.
+    /// The members must be probed first.
     NeedsProbe,
-    /// Not yet.
     Wait(WaitingFor),
 }
 
 impl MemberReadiness<'_> {
-    /// Whether it is time, everybody has been started since, and everybody has shown to be ready.
+    /// Whether all members have been restarted, `ready_at` has passed, and all probes succeeded.
     pub(crate) fn ready(
         &self,
-        ripe: Timestamp,
+        ready_at: Timestamp,
         now: Timestamp,
-        proof: Option<&ProbeResults>,
+        results: Option<&ProbeResults>,
     ) -> Readiness {
-        let late = self.late();
-        if !late.is_empty() {
-            return Readiness::Wait(WaitingFor::Restart(late));
+        let not_restarted = self.not_restarted();
+        if !not_restarted.is_empty() {
+            return Readiness::Wait(WaitingFor::Restart(not_restarted));
         }
-        if now < ripe {
-            return Readiness::Wait(WaitingFor::Overlap(ripe));
+        if now < ready_at {
+            return Readiness::Wait(WaitingFor::Overlap(ready_at));
         }
-        let Some(proof) = proof else { return Readiness::NeedsProbe };
-        for seat in self.seats {
-            match proof.get(&seat.member) {
+        let Some(results) = results else { return Readiness::NeedsProbe };
+        for pod in self.pods {
+            match results.get(&pod.member) {
                 Some(TlsProbe::Ok) => {}
-                Some(shown) => {
-                    return Readiness::Wait(WaitingFor::Probe(seat.member.clone(), shown.clone()));
+                Some(result) => {
+                    return Readiness::Wait(WaitingFor::Probe(pod.member.clone(), result.clone()));
                 }
                 None => return Readiness::NeedsProbe,
             }
@@ -101,15 +96,16 @@ impl MemberReadiness<'_> {
         Readiness::Ready
     }
 
-    /// Who runs without having been told, or does not run: it may be about to.
-    fn late(&self) -> Vec<MemberName> {
-        let knows = |it: &&PodTrust| it.trusts.as_deref() == Some(self.word);
-        let has_seat = |name: &&MemberName| self.seats.iter().any(|it| it.member == **name);
-        let without = self.members.iter().filter(|it| !has_seat(it));
-        let untold = self.seats.iter().filter(|it| !knows(it)).map(|it| &it.member);
-        let mut late: Vec<MemberName> = without.chain(untold).cloned().collect();
-        late.sort();
-        late.dedup();
-        late
+    /// Members whose pod has another trust bundle, and members without a pod, which may be about
+    /// to start with an older one.
+    fn not_restarted(&self) -> Vec<MemberName> {
+        let is_current = |pod: &&PodTrust| pod.trust_hash.as_deref() == Some(self.trust_hash);
+        let has_pod = |name: &&MemberName| self.pods.iter().any(|pod| pod.member == **name);
+        let without_pod = self.members.iter().filter(|name| !has_pod(name));
+        let stale = self.pods.iter().filter(|pod| !is_current(pod)).map(|pod| &pod.member);
+        let mut all: Vec<MemberName> = without_pod.chain(stale).cloned().collect();
+        all.sort();
+        all.dedup();
+        all
     }
 }

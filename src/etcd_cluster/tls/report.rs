@@ -1,6 +1,4 @@
-//! What is to be told of the certificates of a cluster.
-//! Comes in: nothing; the keyring fills it in. Goes out: what the status is made of. May touch: nothing; pure.
-//! All of it is about what happens or is wrong now; what is as it should be is not told.
+//! The certificate facts that the status reports: only what happens or is wrong now. Pure.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use super::ca_rotation::RotationStatus;
@@ -8,17 +6,17 @@ use super::external_secret::CertificateProblem;
 use super::secrets_plan::CertificateError;
 use super::trust_change::TrustChangeStatus;
 
-/// What is to be told.
+/// What the status reports about certificates.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CertificateReport {
-    /// Why nothing can be signed.
-    pub(crate) stuck: Option<CertificateError>,
-    /// What the authorities wait for that take the place of others.
-    pub(crate) turning: Option<RotationStatus>,
-    /// What a side waits for that comes to rest on others.
-    pub(crate) changing: Option<TrustChangeStatus>,
-    /// What is wrong with certificates from elsewhere.
-    pub(crate) flaw: Option<CertificateProblem>,
-    /// Whether any come from elsewhere.
-    pub(crate) is_given: bool,
+    /// Why no certificate can be issued.
+    pub(crate) error: Option<CertificateError>,
+    /// What the rotation of the managed CAs waits for.
+    pub(crate) rotation: Option<RotationStatus>,
+    /// What the trust change of a side waits for.
+    pub(crate) trust_change: Option<TrustChangeStatus>,
+    /// The problem of an external certificate.
+    pub(crate) problem: Option<CertificateProblem>,
+    /// Whether a side uses external certificates.
+    pub(crate) is_external: bool,
 }

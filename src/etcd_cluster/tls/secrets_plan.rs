@@ -1,7 +1,6 @@
-//! Which Secrets of a cluster must be written now, and when to look again.
-//! Comes in: what was read, the time and the lifetimes. Goes out: what to write, or why nothing can be.
-//! May touch: `pki`, the blueprint; pure. `CaPair` are made once and never replaced here: that is the rotation's,
-//! which knows whom members that run trust.
+//! Plans which Secrets of a cluster must be written now, and when the next renewal is due. Pure.
+//! CAs are created once and never replaced here: replacing them is the rotation's task, which knows
+//! the trust bundles of running members.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +10,7 @@ use jiff::Timestamp;
 use super::ca_set::CaSet;
 use super::client_secret::{self, ClientSecret};
 use super::external_secret::CertificateProblem;
-use super::lifetimes::{Lifetimes, due, due_at};
+use super::lifetimes::{Lifetimes, is_renewal_due, renewal_time};
 use super::member_certs::{
     LeafSource, MemberCertPlan, MemberCertificates, peer_hosts, server_hosts,
 };
@@ -26,201 +25,195 @@ use crate::etcd_cluster::transport::Scheme;
 use crate::pki::ca::Certificate;
 use crate::pki::leaf::CertifiedKey;
 
-/// What was read of a Secret: nothing if there is none, and what of it is broken.
+/// A Secret as read: unknown, missing, invalid, or its content.
 pub(crate) type ReadSecret<T> = Reading<Option<Result<T, InvalidSecret>>>;
 
-/// Everything that was read.
+/// The observed state of all Secrets and sources.
 #[derive(Clone, Debug)]
 pub(crate) struct SecretsState {
-    pub(crate) ring: ReadSecret<CaSet>,
-    /// What each side rests on.
-    pub(crate) footings: TrustStates,
-    /// What each side is offered.
-    pub(crate) offers: SourceStates,
+    pub(crate) ca_set: ReadSecret<CaSet>,
+    pub(crate) trust_states: TrustStates,
+    pub(crate) sources: SourceStates,
     /// Each member of the cluster, with its Secret.
     pub(crate) members: Vec<(MemberName, ReadSecret<MemberCertificates>)>,
-    /// The binding; what of it is broken is beside it.
-    pub(crate) binding: Reading<Option<(ClientSecret, Option<InvalidSecret>)>>,
+    /// The client Secret, with the part of it that is invalid.
+    pub(crate) client_secret: Reading<Option<(ClientSecret, Option<InvalidSecret>)>>,
 }
 
-/// What is to be done.
+/// The writes to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SecretsPlan {
-    /// What to write, in this order.
+    /// The writes, in this order.
     pub(crate) writes: Vec<(SecretWrite, WriteReason)>,
-    /// Why nothing can be signed; a person is needed.
-    pub(crate) stuck: Option<CertificateError>,
-    /// When the next certificate is due, as far as can be seen now.
-    pub(crate) next: Option<Timestamp>,
+    /// Why no certificate can be issued; user action is required.
+    pub(crate) error: Option<CertificateError>,
+    /// When the next renewal is due, as far as known.
+    pub(crate) next_renewal: Option<Timestamp>,
 }
 
-/// One Secret.
+/// One write of a Secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SecretWrite {
-    /// New authorities. Everything else waits for them.
+    /// Create the CAs. All other writes wait for them.
     CreateCa,
-    /// Other certificates for a member.
+    /// Write new certificates of a member.
     Member(MemberName, Box<MemberCertPlan>),
-    /// The certificates that a member has, and whom else it trusts.
+    /// Write a new trust bundle of a member, with its existing certificates.
     MemberBundle(MemberName, Box<MemberCertificates>),
-    /// The binding, with a new certificate.
+    /// Write the client Secret with a new certificate.
     ClientCert,
-    /// The binding with other words or other trust, and the certificate that it has.
+    /// Write the client Secret with new fields or a new trust bundle, without a new certificate.
     ClientFields(Box<ClientSecret>),
 }
 
-/// Why it is written.
+/// Why a Secret is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum WriteReason {
-    /// It is not there.
     Missing,
-    /// It cannot be used.
     Invalid(InvalidSecret),
-    /// Another authority signed it, or it is not valid at this time.
+    /// Issued by another CA, or not valid at this time.
     Untrusted,
-    /// It is good for other hosts than it should be.
+    /// The SANs differ.
     SanMismatch,
-    /// It tells something else than is the case.
+    /// The fields of the client Secret differ.
     ContentChanged,
-    /// It is not the one that was given.
+    /// The certificate differs from the source's.
     SourceChanged,
-    /// It says to trust others.
+    /// The trust bundle differs.
     BundleChanged,
-    /// It has lived for two thirds of its life.
+    /// Two thirds of the lifetime have passed.
     RenewalDue,
 }
 
-/// Why nothing can be signed.
+/// Why no certificate can be issued.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CertificateError {
-    /// The authorities cannot be read.
     #[error(transparent)]
     InvalidSecret(InvalidSecret),
-    /// They are gone, and what they signed is in use.
+    /// The CAs are missing, and certificates of them are in use.
     #[error(
-        "the Secret with the cluster's certificate authorities is gone, and members use what they \
-         signed: put it back, or delete the members' Secrets and then their pods to begin with new ones"
+        "the Secret with the cluster's CAs is missing, and members use certificates of these CAs: \
+         restore the Secret, or delete the Secrets of the members and then their pods to start \
+         with new CAs"
     )]
     CaSecretLost,
-    /// One of them is not valid at this time.
-    #[error("a certificate authority of the cluster has expired, or is not valid yet")]
+    #[error("a CA of the cluster has expired or is not valid yet")]
     CaExpired,
-    /// What others give cannot be used, and there is nothing else.
+    /// The external certificate cannot be used, and the cluster has no other.
     #[error(transparent)]
     External(CertificateProblem),
 }
 
-/// Decides. `members` are those that applications are told of.
+/// Plans the writes. `members` are published to applications.
 pub(crate) fn plan_secrets(
     blueprint: &Blueprint<'_>,
-    looked: &SecretsState,
+    state: &SecretsState,
     members: &[MemberName],
     lifetimes: Lifetimes,
     now: Timestamp,
 ) -> SecretsPlan {
-    let ring = match &looked.ring {
+    let ca_set = match &state.ca_set {
         Reading::Unknown => return SecretsPlan::default(),
-        Reading::Known(None) if looked.members.iter().any(|(_, found)| is_in_use(found)) => {
-            return SecretsPlan {
-                stuck: Some(CertificateError::CaSecretLost),
-                ..SecretsPlan::default()
-            };
+        Reading::Known(None) if state.members.iter().any(|(_, secret)| may_be_in_use(secret)) => {
+            return SecretsPlan::failed(CertificateError::CaSecretLost);
         }
         Reading::Known(None) => {
-            return SecretsPlan::of(SecretWrite::CreateCa, WriteReason::Missing);
-        }
-        Reading::Known(Some(Err(broken))) => {
             return SecretsPlan {
-                stuck: Some(CertificateError::InvalidSecret(broken.clone())),
+                writes: vec![(SecretWrite::CreateCa, WriteReason::Missing)],
                 ..SecretsPlan::default()
             };
         }
-        Reading::Known(Some(Ok(ring))) => ring,
+        Reading::Known(Some(Err(invalid))) => {
+            return SecretsPlan::failed(CertificateError::InvalidSecret(invalid.clone()));
+        }
+        Reading::Known(Some(Ok(ca_set))) => ca_set,
     };
-    let both = ring.now.certificates();
-    if both.iter().any(|it| !it.valid_at(now)) {
-        return SecretsPlan { stuck: Some(CertificateError::CaExpired), ..SecretsPlan::default() };
+    let cas = ca_set.current.certificates();
+    if cas.iter().any(|ca| !ca.valid_at(now)) {
+        return SecretsPlan::failed(CertificateError::CaExpired);
     }
-    let SecretsState { footings, offers, .. } = looked;
-    let desk = PlanCtx { blueprint, ring, footings, offers, lifetimes, now };
-    let mut wanted = SecretsPlan::default();
-    for (name, found) in &looked.members {
-        wanted.add(desk.member(name, found));
+    let SecretsState { trust_states, sources, .. } = state;
+    let ctx = PlanCtx { blueprint, ca_set, trust_states, sources, lifetimes, now };
+    let mut plan = SecretsPlan::default();
+    for (name, secret) in &state.members {
+        plan.add(ctx.member(name, secret));
     }
-    wanted.add(desk.binding(&looked.binding, &client_secret::fields(blueprint, members)));
-    if !wanted.writes.is_empty() {
-        let fresh = both.into_iter().map(|authority| lifetimes.next(authority, now)).min();
-        wanted.next = fresh.into_iter().chain(wanted.next).min();
+    let fields = client_secret::fields(blueprint, members);
+    plan.add(ctx.client_secret(&state.client_secret, &fields));
+    if !plan.writes.is_empty() {
+        let new_leaf = cas.into_iter().map(|ca| lifetimes.leaf_renewal(ca, now)).min();
+        plan.next_renewal = new_leaf.into_iter().chain(plan.next_renewal).min();
     }
-    wanted
+    plan
 }
 
-/// What is not known may be in use.
-const fn is_in_use(found: &ReadSecret<MemberCertificates>) -> bool {
-    !matches!(found, Reading::Known(None))
+/// An unknown Secret may be in use.
+const fn may_be_in_use(secret: &ReadSecret<MemberCertificates>) -> bool {
+    !matches!(secret, Reading::Known(None))
 }
 
-/// What is known while Secrets are looked through.
+/// All that the plan of one Secret depends on.
 struct PlanCtx<'a> {
     blueprint: &'a Blueprint<'a>,
-    ring: &'a CaSet,
-    footings: &'a TrustStates,
-    offers: &'a SourceStates,
+    ca_set: &'a CaSet,
+    trust_states: &'a TrustStates,
+    sources: &'a SourceStates,
     lifetimes: Lifetimes,
     now: Timestamp,
 }
 
-/// One certificate, who should have signed it, and what for.
+/// A managed certificate, its expected CA and its expected SANs.
 struct LeafCheck<'a> {
     certificate: &'a Certificate,
-    authority: &'a Certificate,
+    ca: &'a Certificate,
     hosts: Vec<String>,
 }
 
-/// What becomes of one Secret: it is written, or it is due some time; or nothing is known of it.
+/// The decision about one Secret: written now, renewed at a time, or unknown.
 enum SecretDecision {
     Write(SecretWrite, WriteReason),
     Due(Option<Timestamp>),
     Unknown,
 }
 
-/// What becomes of one certificate of a member: another takes its place, or it is due some time.
+/// The decision about one certificate of a member: renewed at a time, or replaced.
 type LeafDecision = Result<Option<Timestamp>, (LeafSource, WriteReason)>;
 
 impl PlanCtx<'_> {
-    fn member(&self, name: &MemberName, found: &ReadSecret<MemberCertificates>) -> SecretDecision {
-        let (held, missing) = match found {
+    fn member(&self, name: &MemberName, secret: &ReadSecret<MemberCertificates>) -> SecretDecision {
+        let (existing, missing) = match secret {
             Reading::Unknown => return SecretDecision::Unknown,
             Reading::Known(None) => (None, WriteReason::Missing),
-            Reading::Known(Some(Err(broken))) => (None, WriteReason::Invalid(broken.clone())),
-            Reading::Known(Some(Ok(leaves))) => (Some(leaves), WriteReason::Missing),
+            Reading::Known(Some(Err(invalid))) => (None, WriteReason::Invalid(invalid.clone())),
+            Reading::Known(Some(Ok(certs))) => (Some(certs), WriteReason::Missing),
         };
-        let told = |side: Side| self.footings.of(side).told.list(self.ring, side);
-        let (client_ca, peer_ca) = (told(Side::Client), told(Side::Peer));
-        let turnout = |side, held: Option<&CertifiedKey>| self.turnout(side, name, held, &missing);
-        let server = turnout(Side::Client, held.map(|it| &it.server));
-        let peer = turnout(Side::Peer, held.map(|it| &it.peer));
+        let published =
+            |side: Side| self.trust_states.get(side).published.certificates(self.ca_set, side);
+        let (client_ca, peer_ca) = (published(Side::Client), published(Side::Peer));
+        let existing_server = existing.map(|certs| &certs.server);
+        let existing_peer = existing.map(|certs| &certs.peer);
+        let server = self.leaf(Side::Client, name, existing_server, &missing);
+        let peer = self.leaf(Side::Peer, name, existing_peer, &missing);
         let (Some(server), Some(peer)) = (server, peer) else { return SecretDecision::Unknown };
-        let because = [&server, &peer].into_iter().find_map(|it| it.as_ref().err());
-        if let Some((_, because)) = because.cloned() {
-            let part = |turnout: LeafDecision, held: Option<&CertifiedKey>| match (turnout, held) {
-                (Err((part, _)), _) => part,
-                (Ok(_), Some(held)) => LeafSource::Use(Box::new(held.clone())),
-                (Ok(_), None) => LeafSource::Issue,
-            };
-            let server = part(server, held.map(|it| &it.server));
-            let peer = part(peer, held.map(|it| &it.peer));
-            let draft = MemberCertPlan { server, peer, client_ca, peer_ca };
-            return SecretDecision::Write(
-                SecretWrite::Member(name.clone(), Box::new(draft)),
-                because,
-            );
+        let replaced = [&server, &peer].into_iter().find_map(|leaf| leaf.as_ref().err());
+        if let Some((_, reason)) = replaced.cloned() {
+            let source =
+                |leaf: LeafDecision, existing: Option<&CertifiedKey>| match (leaf, existing) {
+                    (Err((source, _)), _) => source,
+                    (Ok(_), Some(existing)) => LeafSource::Use(Box::new(existing.clone())),
+                    (Ok(_), None) => LeafSource::Issue,
+                };
+            let server = source(server, existing_server);
+            let peer = source(peer, existing_peer);
+            let plan = MemberCertPlan { server, peer, client_ca, peer_ca };
+            let write = SecretWrite::Member(name.clone(), Box::new(plan));
+            return SecretDecision::Write(write, reason);
         }
-        match held {
-            Some(leaves) if leaves.client_ca != client_ca || leaves.peer_ca != peer_ca => {
-                let same = MemberCertificates { client_ca, peer_ca, ..leaves.clone() };
+        match existing {
+            Some(certs) if certs.client_ca != client_ca || certs.peer_ca != peer_ca => {
+                let certs = MemberCertificates { client_ca, peer_ca, ..certs.clone() };
                 SecretDecision::Write(
-                    SecretWrite::MemberBundle(name.clone(), Box::new(same)),
+                    SecretWrite::MemberBundle(name.clone(), Box::new(certs)),
                     WriteReason::BundleChanged,
                 )
             }
@@ -230,165 +223,171 @@ impl PlanCtx<'_> {
         }
     }
 
-    /// What becomes of what a member shows on one side; nothing if there is nothing that it could show.
-    fn turnout(
+    /// The decision about a member's certificate of one side; `None` if there is no certificate.
+    fn leaf(
         &self,
         side: Side,
         name: &MemberName,
-        held: Option<&CertifiedKey>,
+        existing: Option<&CertifiedKey>,
         missing: &WriteReason,
     ) -> Option<LeafDecision> {
-        let authority = self.authority(side);
+        let ca = self.ca(side);
         let hosts = match side {
             Side::Client => server_hosts(self.blueprint, name),
             Side::Peer => peer_hosts(self.blueprint, name),
         };
-        let pick = LeafSelector {
+        let selector = LeafSelector {
             blueprint: self.blueprint,
-            ring: self.ring,
-            footing: self.footings.of(side),
-            offer: self.offers.of(side),
+            ca_set: self.ca_set,
+            trust_state: self.trust_states.get(side),
+            source: self.sources.get(side),
             side,
-            authority,
+            ca,
             now: self.now,
         };
-        Some(match (pick.member(name, held)?, held) {
-            (part, None) => Err((part, missing.clone())),
-            (LeafSource::Use(pair), Some(held)) if *pair == *held => Ok(None),
-            (part @ LeafSource::Use(_), Some(_)) => Err((part, WriteReason::SourceChanged)),
-            (LeafSource::Issue, Some(held)) => {
-                let shown = LeafCheck { certificate: &held.certificate, authority, hosts };
-                match self.fault(&shown) {
-                    Some(because) => Err((LeafSource::Issue, because)),
-                    None => Ok(self.due_at(&shown)),
+        Some(match (selector.select(name, existing)?, existing) {
+            (source, None) => Err((source, missing.clone())),
+            (LeafSource::Use(key_pair), Some(existing)) if *key_pair == *existing => Ok(None),
+            (source @ LeafSource::Use(_), Some(_)) => Err((source, WriteReason::SourceChanged)),
+            (LeafSource::Issue, Some(existing)) => {
+                let check = LeafCheck { certificate: &existing.certificate, ca, hosts };
+                match self.write_reason(&check) {
+                    Some(reason) => Err((LeafSource::Issue, reason)),
+                    None => Ok(self.renewal_time(&check)),
                 }
             }
         })
     }
 
-    const fn authority(&self, side: Side) -> &Certificate {
+    const fn ca(&self, side: Side) -> &Certificate {
         match side {
-            Side::Client => &self.ring.now.client.certificate,
-            Side::Peer => &self.ring.now.peer.certificate,
+            Side::Client => &self.ca_set.current.client.certificate,
+            Side::Peer => &self.ca_set.current.peer.certificate,
         }
     }
 
-    fn binding(
+    fn client_secret(
         &self,
-        found: &Reading<Option<(ClientSecret, Option<InvalidSecret>)>>,
-        words: &BTreeMap<String, String>,
+        secret: &Reading<Option<(ClientSecret, Option<InvalidSecret>)>>,
+        fields: &BTreeMap<String, String>,
     ) -> SecretDecision {
         if self.blueprint.advertised_scheme() == Scheme::Http {
-            return open_binding(found, words);
+            return plaintext_client_secret(secret, fields);
         }
-        let footing = &self.footings.client;
-        let ca = footing.told.list(self.ring, Side::Client);
-        let proven = footing.proven.list(self.ring, Side::Client);
-        let offered = self.offers.client.application.as_ref();
-        let offered = offered.filter(|it| it.verify_as_client(&proven, self.now).is_ok());
-        let (held, broken) = match found {
+        let trust_state = &self.trust_states.client;
+        let ca = trust_state.published.certificates(self.ca_set, Side::Client);
+        let confirmed = trust_state.confirmed.certificates(self.ca_set, Side::Client);
+        let from_source = self.sources.client.application.as_ref();
+        let from_source =
+            from_source.filter(|key_pair| key_pair.verify_as_client(&confirmed, self.now).is_ok());
+        let (existing, invalid) = match secret {
             Reading::Unknown => return SecretDecision::Unknown,
             Reading::Known(None) => (None, None),
-            Reading::Known(Some((held, broken))) => (Some(held), broken.clone()),
+            Reading::Known(Some((existing, invalid))) => (Some(existing), invalid.clone()),
         };
-        let missing = || broken.clone().map_or(WriteReason::Missing, WriteReason::Invalid);
-        let held_pair = held.and_then(|it| it.pair.as_ref());
-        let given = offered.or_else(|| held_pair.filter(|it| self.goes_on_with(it)));
-        // As long as our own are trusted, applications can go on with what these signed.
-        let signs = given.is_none() && footing.proven.ours;
-        let mut due = None;
-        if signs {
-            let Some(pair) = held_pair else {
+        let missing = || invalid.clone().map_or(WriteReason::Missing, WriteReason::Invalid);
+        let existing_pair = existing.and_then(|existing| existing.key_pair.as_ref());
+        let external =
+            from_source.or_else(|| existing_pair.filter(|key_pair| self.keeps_external(key_pair)));
+        // While the managed CAs are trusted, applications can use certificates of them.
+        let is_issued = external.is_none() && trust_state.confirmed.managed;
+        let mut renewal = None;
+        if is_issued {
+            let Some(key_pair) = existing_pair else {
                 return SecretDecision::Write(SecretWrite::ClientCert, missing());
             };
-            let authority = self.authority(Side::Client);
-            let shown = LeafCheck { certificate: &pair.certificate, authority, hosts: Vec::new() };
-            if let Some(because) = self.fault(&shown) {
-                return SecretDecision::Write(SecretWrite::ClientCert, because);
+            let certificate = &key_pair.certificate;
+            let check = LeafCheck { certificate, ca: self.ca(Side::Client), hosts: Vec::new() };
+            if let Some(reason) = self.write_reason(&check) {
+                return SecretDecision::Write(SecretWrite::ClientCert, reason);
             }
-            due = self.due_at(&shown);
+            renewal = self.renewal_time(&check);
         }
-        let pair = if signs { held_pair.cloned() } else { given.cloned() };
-        let same = ClientSecret { words: words.clone(), pair, ca };
-        let because = match held {
+        let key_pair = if is_issued { existing_pair.cloned() } else { external.cloned() };
+        let desired = ClientSecret { fields: fields.clone(), key_pair, ca };
+        let reason = match existing {
             None => missing(),
-            Some(held) if *held == same && broken.is_none() => return SecretDecision::Due(due),
-            Some(held) if held.ca != same.ca => WriteReason::BundleChanged,
-            Some(held) if held.pair != same.pair => WriteReason::SourceChanged,
+            Some(existing) if *existing == desired && invalid.is_none() => {
+                return SecretDecision::Due(renewal);
+            }
+            Some(existing) if existing.ca != desired.ca => WriteReason::BundleChanged,
+            Some(existing) if existing.key_pair != desired.key_pair => WriteReason::SourceChanged,
             Some(_) => WriteReason::ContentChanged,
         };
-        SecretDecision::Write(SecretWrite::ClientFields(Box::new(same)), because)
+        SecretDecision::Write(SecretWrite::ClientFields(Box::new(desired)), reason)
     }
 
-    /// Whether applications go on with what somebody else signed until there is something else: what comes is not taken yet, or
-    /// cannot be used. Where nothing is on its way, whoever gives them nothing lets them bring their own.
-    fn goes_on_with(&self, pair: &CertifiedKey) -> bool {
-        let (footing, offer) = (&self.footings.client, &self.offers.client);
-        let comes_home = offer.pairs == Leaves::Managed && footing.proven.ours;
-        let is_ours = pair.certificate.is_signed_by(self.authority(Side::Client), self.now);
-        let rests = offer.wish.as_ref().is_some_and(|it| footing.rests_on(it));
-        let is_waited_for = !rests || offer.application.is_some();
-        let proven = footing.proven.list(self.ring, Side::Client);
-        let is_theirs = !comes_home && !is_ours && is_waited_for;
-        is_theirs && pair.verify_as_client(&proven, self.now).is_ok()
+    /// Whether applications keep their external certificate until another one is available: the new
+    /// one is not trusted yet, or is invalid. If no change is in progress and the source has no
+    /// certificate for applications, applications bring their own.
+    fn keeps_external(&self, key_pair: &CertifiedKey) -> bool {
+        let (trust_state, source) = (&self.trust_states.client, &self.sources.client);
+        let returns_to_managed = source.leaves == Leaves::Managed && trust_state.confirmed.managed;
+        let is_managed = key_pair.certificate.is_signed_by(self.ca(Side::Client), self.now);
+        let is_complete =
+            source.desired.as_ref().is_some_and(|desired| trust_state.is_complete(desired));
+        let is_expected = !is_complete || source.application.is_some();
+        let confirmed = trust_state.confirmed.certificates(self.ca_set, Side::Client);
+        let is_external = !returns_to_managed && !is_managed && is_expected;
+        is_external && key_pair.verify_as_client(&confirmed, self.now).is_ok()
     }
 
-    /// What is wrong with it, if another would be better.
-    fn fault(&self, shown: &LeafCheck<'_>) -> Option<WriteReason> {
-        let LeafCheck { certificate, authority, hosts } = shown;
-        if !certificate.is_signed_by(authority, self.now) {
+    /// Why a managed certificate must be issued again, if it must.
+    fn write_reason(&self, check: &LeafCheck<'_>) -> Option<WriteReason> {
+        let LeafCheck { certificate, ca, hosts } = check;
+        if !certificate.is_signed_by(ca, self.now) {
             return Some(WriteReason::Untrusted);
         }
         if certificate.hosts() != hosts.iter().cloned().collect::<BTreeSet<_>>() {
             return Some(WriteReason::SanMismatch);
         }
-        let is_old = due(certificate, self.now) && self.would_live_longer(shown);
-        is_old.then_some(WriteReason::RenewalDue)
+        let is_due = is_renewal_due(certificate, self.now) && self.would_live_longer(check);
+        is_due.then_some(WriteReason::RenewalDue)
     }
 
-    /// One that ends with its authority would end no later if it were signed again.
-    fn would_live_longer(&self, shown: &LeafCheck<'_>) -> bool {
-        self.lifetimes.of_leaf(shown.authority, self.now).until > shown.certificate.until
+    /// A certificate that expires with its CA would expire no later if it were issued again.
+    fn would_live_longer(&self, check: &LeafCheck<'_>) -> bool {
+        self.lifetimes.leaf_validity(check.ca, self.now).until > check.certificate.until
     }
 
-    fn due_at(&self, shown: &LeafCheck<'_>) -> Option<Timestamp> {
-        let at = due_at(shown.certificate);
+    fn renewal_time(&self, check: &LeafCheck<'_>) -> Option<Timestamp> {
+        let at = renewal_time(check.certificate);
         (at > self.now).then_some(at)
     }
 }
 
-/// What becomes of the binding where connections are in the clear: nobody shows anything there.
-fn open_binding(
-    found: &Reading<Option<(ClientSecret, Option<InvalidSecret>)>>,
-    words: &BTreeMap<String, String>,
+/// The client Secret for plaintext: fields only, without a certificate.
+fn plaintext_client_secret(
+    secret: &Reading<Option<(ClientSecret, Option<InvalidSecret>)>>,
+    fields: &BTreeMap<String, String>,
 ) -> SecretDecision {
-    let because = match found {
+    let desired = ClientSecret::plaintext(fields.clone());
+    let reason = match secret {
         Reading::Unknown => return SecretDecision::Unknown,
         Reading::Known(None) => WriteReason::Missing,
-        Reading::Known(Some((held, _))) if *held == ClientSecret::open(words.clone()) => {
+        Reading::Known(Some((existing, _))) if *existing == desired => {
             return SecretDecision::Due(None);
         }
         Reading::Known(Some(_)) => WriteReason::ContentChanged,
     };
-    SecretDecision::Write(
-        SecretWrite::ClientFields(Box::new(ClientSecret::open(words.clone()))),
-        because,
-    )
+    SecretDecision::Write(SecretWrite::ClientFields(Box::new(desired)), reason)
 }
 
 impl SecretsPlan {
     const fn default() -> Self {
-        Self { writes: Vec::new(), stuck: None, next: None }
+        Self { writes: Vec::new(), error: None, next_renewal: None }
     }
 
-    fn of(write: SecretWrite, because: WriteReason) -> Self {
-        Self { writes: vec![(write, because)], ..Self::default() }
+    const fn failed(error: CertificateError) -> Self {
+        Self { writes: Vec::new(), error: Some(error), next_renewal: None }
     }
 
-    fn add(&mut self, fate: SecretDecision) {
-        match fate {
-            SecretDecision::Write(write, because) => self.writes.push((write, because)),
-            SecretDecision::Due(at) => self.next = self.next.into_iter().chain(at).min(),
+    fn add(&mut self, decision: SecretDecision) {
+        match decision {
+            SecretDecision::Write(write, reason) => self.writes.push((write, reason)),
+            SecretDecision::Due(at) => {
+                self.next_renewal = self.next_renewal.into_iter().chain(at).min();
+            }
             SecretDecision::Unknown => {}
         }
     }

@@ -1,7 +1,6 @@
-//! What one member shows on one side.
-//! Comes in: what the side rests on, what it is offered, what the member has. Goes out: that, or nothing if there is
-//! nothing that everybody would take. May touch: `pki`, the blueprint; pure. An offer counts only if all are known to
-//! trust those who signed it; until then a member goes on with what it has.
+//! Selects the certificate that a member presents on one side. Pure.
+//! A certificate of the source is used only if all members are confirmed to trust its CA; until
+//! then the member keeps its current one.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use jiff::Timestamp;
@@ -17,54 +16,52 @@ use crate::etcd_cluster::state::MemberName;
 use crate::pki::ca::Certificate;
 use crate::pki::leaf::CertifiedKey;
 
-/// What is known while a certificate is picked.
+/// All that the selection depends on.
 pub(super) struct LeafSelector<'a> {
     pub(super) blueprint: &'a Blueprint<'a>,
-    pub(super) ring: &'a CaSet,
-    pub(super) footing: &'a TrustState,
-    pub(super) offer: &'a SourceState,
+    pub(super) ca_set: &'a CaSet,
+    pub(super) trust_state: &'a TrustState,
+    pub(super) source: &'a SourceState,
     pub(super) side: Side,
-    /// Our own that signs for this side.
-    pub(super) authority: &'a Certificate,
+    /// The managed CA of this side.
+    pub(super) ca: &'a Certificate,
     pub(super) now: Timestamp,
 }
 
 impl LeafSelector<'_> {
-    /// What a member shows that has this.
-    pub(super) fn member(
+    /// The certificate of a member whose current one is `existing`; `None` if no certificate would
+    /// be accepted by all members.
+    pub(super) fn select(
         &self,
         name: &MemberName,
-        held: Option<&CertifiedKey>,
+        existing: Option<&CertifiedKey>,
     ) -> Option<LeafSource> {
-        let show = |pair: &CertifiedKey| Some(LeafSource::Use(Box::new(pair.clone())));
-        let ours = self.footing.proven.ours.then_some(LeafSource::Issue);
-        let offered = match &self.offer.pairs {
-            Leaves::Managed => ours.clone(),
-            Leaves::Shared(pair) => {
-                Some(&**pair).filter(|it| self.is_taken(name, it)).and_then(show)
-            }
-            Leaves::PerMember(all) => {
-                all.get(name).filter(|it| self.is_taken(name, it)).and_then(show)
-            }
+        let accepted = |key_pair: &&CertifiedKey| self.is_accepted(name, key_pair);
+        let reuse = |key_pair: &CertifiedKey| Some(LeafSource::Use(Box::new(key_pair.clone())));
+        let managed = self.trust_state.confirmed.managed.then_some(LeafSource::Issue);
+        let from_source = match &self.source.leaves {
+            Leaves::Managed => managed.clone(),
+            Leaves::Shared(key_pair) => Some(&**key_pair).filter(accepted).and_then(reuse),
+            Leaves::PerMember(all) => all.get(name).filter(accepted).and_then(reuse),
             Leaves::Unchanged => None,
         };
-        let is_ours = |it: &&CertifiedKey| it.certificate.is_signed_by(self.authority, self.now);
+        let is_managed =
+            |key_pair: &&CertifiedKey| key_pair.certificate.is_signed_by(self.ca, self.now);
         let kept = || {
-            let kept = held.filter(|it| !(ours.is_some() && is_ours(it)));
-            kept.filter(|it| self.is_taken(name, it)).and_then(show)
+            let kept = existing.filter(|key_pair| !(managed.is_some() && is_managed(key_pair)));
+            kept.filter(accepted).and_then(reuse)
         };
-        // What was given to all is good for one that comes, too.
-        let common =
-            || self.footing.pair.as_ref().filter(|it| self.is_taken(name, it)).and_then(show);
-        let last = || held.and_then(show);
-        offered.or_else(kept).or_else(common).or_else(|| ours.clone()).or_else(last)
+        // An external certificate for all members is valid for a new member, too.
+        let shared = || self.trust_state.operator_cert.as_ref().filter(accepted).and_then(reuse);
+        let last = || existing.and_then(reuse);
+        from_source.or_else(kept).or_else(shared).or_else(|| managed.clone()).or_else(last)
     }
 
-    /// Whether everybody takes this from a member, whoever of the two calls.
-    fn is_taken(&self, name: &MemberName, pair: &CertifiedKey) -> bool {
-        let proven = self.footing.proven.list(self.ring, self.side);
+    /// Whether all members accept this certificate from a member, as server and as client.
+    fn is_accepted(&self, name: &MemberName, key_pair: &CertifiedKey) -> bool {
+        let confirmed = self.trust_state.confirmed.certificates(self.ca_set, self.side);
         let host = names::member_host(&name.0, self.blueprint.namespace);
-        pair.verify_as_server(&proven, &host, self.now).is_ok()
-            && pair.verify_as_client(&proven, self.now).is_ok()
+        key_pair.verify_as_server(&confirmed, &host, self.now).is_ok()
+            && key_pair.verify_as_client(&confirmed, self.now).is_ok()
     }
 }

@@ -1,6 +1,7 @@
-//! What each side of a cluster is offered: where its certificates shall come from, and what is there of them.
-//! Comes in: nothing; others fill it in. Goes out: what members, the operator and applications could show.
-//! May touch: `pki`; pure. An offer is not yet taken: what is shown depends on whom all are known to trust.
+//! The certificate source of each side: where certificates should come from, and which are
+//! available. Pure.
+//! A source is not used at once: members present its certificates only when all members are
+//! confirmed to trust its CAs.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::collections::BTreeMap;
@@ -10,42 +11,41 @@ use super::trust_bundle::{Side, TrustBundle};
 use crate::etcd_cluster::state::MemberName;
 use crate::pki::leaf::CertifiedKey;
 
-/// What a side shall rest on.
+/// The trust that one side should end up with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DesiredTrust {
-    pub(crate) roots: TrustBundle,
-    /// What the operator would show; our own authorities sign that if there is nothing.
-    pub(crate) pair: Option<CertifiedKey>,
+    pub(crate) bundle: TrustBundle,
+    /// The operator's external client certificate; `None` if the managed CA issues it.
+    pub(crate) operator_cert: Option<CertifiedKey>,
 }
 
-/// What members could show.
+/// The leaf certificates available for members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Leaves {
-    /// What our own authorities sign.
+    /// Issued by the managed CA.
     Managed,
-    /// All the same.
+    /// One external certificate for all members.
     Shared(Box<CertifiedKey>),
-    /// Each its own, as far as it is there.
+    /// One external certificate per member, as far as they are issued.
     PerMember(BTreeMap<MemberName, CertifiedKey>),
-    /// What they have.
+    /// Members keep their current certificates.
     Unchanged,
 }
 
-/// What one side is offered.
+/// The state of the certificate source of one side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SourceState {
-    /// Nothing if everything stays as it is.
-    pub(crate) wish: Option<DesiredTrust>,
-    pub(crate) pairs: Leaves,
-    /// What applications could be handed.
+    /// `None` if the current trust is kept.
+    pub(crate) desired: Option<DesiredTrust>,
+    pub(crate) leaves: Leaves,
+    /// The client certificate for applications.
     pub(crate) application: Option<CertifiedKey>,
-    /// What is wrong with it.
-    pub(crate) flaw: Option<CertificateProblem>,
-    /// Whether it comes from elsewhere, and must be looked at again and again.
-    pub(crate) is_given: bool,
+    pub(crate) problem: Option<CertificateProblem>,
+    /// Whether the source is external and must be read periodically.
+    pub(crate) is_external: bool,
 }
 
-/// Both sides.
+/// The sources of both sides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SourceStates {
     pub(crate) client: SourceState,
@@ -53,41 +53,44 @@ pub(crate) struct SourceStates {
 }
 
 impl SourceState {
-    /// What our own authorities sign.
+    /// Certificates are issued by the managed CA.
     pub(crate) const fn managed() -> Self {
-        let wish = Some(DesiredTrust { roots: TrustBundle::managed(), pair: None });
-        Self { wish, pairs: Leaves::Managed, application: None, flaw: None, is_given: false }
+        let desired = Some(DesiredTrust { bundle: TrustBundle::managed(), operator_cert: None });
+        let leaves = Leaves::Managed;
+        Self { desired, leaves, application: None, problem: None, is_external: false }
     }
 
-    /// Everything stays as it is.
-    pub(crate) const fn unchanged(flaw: Option<CertificateProblem>, is_given: bool) -> Self {
-        Self { wish: None, pairs: Leaves::Unchanged, application: None, flaw, is_given }
+    /// Members keep their current certificates and trust.
+    pub(crate) const fn unchanged(problem: Option<CertificateProblem>, is_external: bool) -> Self {
+        let leaves = Leaves::Unchanged;
+        Self { desired: None, leaves, application: None, problem, is_external }
     }
 }
 
 impl SourceStates {
-    /// What our own authorities sign, on both sides.
+    /// Both sides use the managed CAs.
     #[cfg(test)]
     pub(crate) const fn managed() -> Self {
         Self { client: SourceState::managed(), peer: SourceState::managed() }
     }
 
-    /// One of the two.
-    pub(crate) const fn of(&self, side: Side) -> &SourceState {
+    /// The source of one side.
+    pub(crate) const fn get(&self, side: Side) -> &SourceState {
         match side {
             Side::Client => &self.client,
             Side::Peer => &self.peer,
         }
     }
 
-    /// The worst that is wrong with either.
-    pub(crate) fn flaw(&self) -> Option<&CertificateProblem> {
-        let all = || [&self.client, &self.peer].into_iter().filter_map(|it| it.flaw.as_ref());
-        all().find(|it| it.is_fatal()).or_else(|| all().next())
+    /// The most severe problem of either side.
+    pub(crate) fn problem(&self) -> Option<&CertificateProblem> {
+        let sides = [&self.client, &self.peer];
+        let all = || sides.into_iter().filter_map(|source| source.problem.as_ref());
+        all().find(|problem| problem.is_fatal()).or_else(|| all().next())
     }
 
-    /// Whether either comes from elsewhere.
-    pub(crate) const fn is_given(&self) -> bool {
-        self.client.is_given || self.peer.is_given
+    /// Whether either side is external.
+    pub(crate) const fn is_external(&self) -> bool {
+        self.client.is_external || self.peer.is_external
     }
 }

@@ -1,4 +1,4 @@
-//! Real certificates, judged by a real verifier; and when they are written again.
+//! Tests with real certificates and a real TLS verifier.
 
 mod ca_rotation;
 mod ca_rotation_model;
@@ -42,54 +42,58 @@ pub(super) fn spec() -> EtcdCluster {
     cluster(json!({}))
 }
 
-pub(super) fn authorities(now: Timestamp) -> CaPair {
+pub(super) fn ca_pair(now: Timestamp) -> CaPair {
     issue::ca_pair(&blueprint(&spec()), Lifetimes::default(), now).unwrap()
 }
 
-pub(super) fn ring() -> CaSet {
-    CaSet::first(authorities(at(0)), None)
+pub(super) fn ca_set() -> CaSet {
+    CaSet::new(ca_pair(at(0)), None)
 }
 
-pub(super) fn signing(ring: &CaSet, now: Timestamp) -> Issuer<'_> {
-    Issuer { ring, lifetimes: Lifetimes::default(), now }
+pub(super) fn issuer(ca_set: &CaSet, now: Timestamp) -> Issuer<'_> {
+    Issuer { ca_set, lifetimes: Lifetimes::default(), now }
 }
 
-/// What our own authorities sign for a member.
-pub(super) fn member(ring: &CaSet, name: &MemberName, now: Timestamp) -> MemberCertificates {
-    let draft = MemberCertPlan {
+/// Certificates of a member, issued by the managed CAs.
+pub(super) fn member(ca_set: &CaSet, name: &MemberName, now: Timestamp) -> MemberCertificates {
+    let plan = MemberCertPlan {
         server: LeafSource::Issue,
         peer: LeafSource::Issue,
-        client_ca: ring.for_clients(),
-        peer_ca: ring.for_peers(),
+        client_ca: ca_set.client_bundle(),
+        peer_ca: ca_set.peer_bundle(),
     };
-    signing(ring, now).member(&blueprint(&spec()), name, &draft).unwrap()
+    issuer(ca_set, now).member(&blueprint(&spec()), name, &plan).unwrap()
 }
 
-/// What applications are told, with what our own authorities sign.
-pub(super) fn binding(ring: &CaSet, members: &[MemberName], now: Timestamp) -> ClientSecret {
+/// The client Secret, with a certificate issued by the managed CA.
+pub(super) fn client_secret(
+    ca_set: &CaSet,
+    members: &[MemberName],
+    now: Timestamp,
+) -> ClientSecret {
     let spec = spec();
     let blueprint = blueprint(&spec);
-    let pair = Some(signing(ring, now).application(&blueprint).unwrap());
-    ClientSecret { words: fields(&blueprint, members), pair, ca: ring.for_clients() }
+    let key_pair = Some(issuer(ca_set, now).application(&blueprint).unwrap());
+    ClientSecret { fields: fields(&blueprint, members), key_pair, ca: ca_set.client_bundle() }
 }
 
-fn leaves(ring: &CaSet) -> MemberCertificates {
-    member(ring, &name("main-a"), at(0))
+fn certs(ca_set: &CaSet) -> MemberCertificates {
+    member(ca_set, &name("main-a"), at(0))
 }
 
-/// Whether somebody who trusts this authority takes the certificate of whoever they called as `host`.
-fn serves(shown: &Certificate, authority: &CertificateAuthority, host: &str) -> bool {
+/// Whether a client that trusts this CA accepts the certificate of a server dialed as `host`.
+fn serves(presented: &Certificate, ca: &CertificateAuthority, host: &str) -> bool {
     let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from(authority.certificate.der.as_slice())).unwrap();
+    roots.add(CertificateDer::from(ca.certificate.der.as_slice())).unwrap();
     let provider = Arc::new(default_provider());
     let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider);
     let name = ServerName::try_from(host.to_owned()).unwrap();
     let time = UnixTime::since_unix_epoch(Duration::from_secs(1_800_000_001));
-    let leaf = CertificateDer::from(shown.der.as_slice());
+    let leaf = CertificateDer::from(presented.der.as_slice());
     verifier.build().unwrap().verify_server_cert(&leaf, &[], &name, &[], time).is_ok()
 }
 
-fn spoiled(secret: &Secret, key: &str, value: Option<&[u8]>) -> Secret {
+fn with_value(secret: &Secret, key: &str, value: Option<&[u8]>) -> Secret {
     let mut secret = secret.clone();
     let data = secret.data.as_mut().unwrap();
     match value {
@@ -100,9 +104,9 @@ fn spoiled(secret: &Secret, key: &str, value: Option<&[u8]>) -> Secret {
 }
 
 #[test]
-fn clients_find_every_name_of_a_member_in_its_certificate() {
-    let ring = ring();
-    let server = leaves(&ring).server.certificate;
+fn server_certificate_covers_every_host_of_the_member() {
+    let ca_set = ca_set();
+    let server = certs(&ca_set).server.certificate;
     for host in [
         "main-a.space.svc",
         "main-a.space",
@@ -114,78 +118,78 @@ fn clients_find_every_name_of_a_member_in_its_certificate() {
         "127.0.0.1",
         "::1",
     ] {
-        assert!(serves(&server, &ring.now.client, host), "{host}");
+        assert!(serves(&server, &ca_set.current.client, host), "{host}");
     }
     for host in ["main-b.space.svc", "main-client.other.svc", "10.0.0.1"] {
-        assert!(!serves(&server, &ring.now.client, host), "{host}");
+        assert!(!serves(&server, &ca_set.current.client, host), "{host}");
     }
 }
 
 #[test]
-fn a_member_shows_others_its_own_host_and_no_other() {
-    let ring = ring();
-    let peer = leaves(&ring).peer.certificate;
-    assert!(serves(&peer, &ring.now.peer, "main-a.space.svc"));
-    assert!(peer.is_signed_by(&ring.now.peer.certificate, at(1)), "it calls, too");
+fn peer_certificate_covers_exactly_the_host_of_the_member() {
+    let ca_set = ca_set();
+    let peer = certs(&ca_set).peer.certificate;
+    assert!(serves(&peer, &ca_set.current.peer, "main-a.space.svc"));
+    assert!(peer.is_signed_by(&ca_set.current.peer.certificate, at(1)), "also as a client");
     assert_eq!(peer.hosts(), ["main-a.space.svc".to_owned()].into());
 }
 
 #[test]
-fn nobody_who_may_be_a_client_can_be_a_member() {
-    let ring = ring();
-    let signing = signing(&ring, at(0));
-    let client = signing.application(&blueprint(&spec())).unwrap().certificate;
-    let operator = signing.operator().unwrap().certificate;
-    for shown in [client, operator, leaves(&ring).server.certificate] {
-        assert!(shown.is_signed_by(&ring.now.client.certificate, at(1)));
-        assert!(!shown.is_signed_by(&ring.now.peer.certificate, at(1)));
+fn client_certificates_are_not_accepted_as_peer_certificates() {
+    let ca_set = ca_set();
+    let issuer = issuer(&ca_set, at(0));
+    let client = issuer.application(&blueprint(&spec())).unwrap().certificate;
+    let operator = issuer.operator().unwrap().certificate;
+    for presented in [client, operator, certs(&ca_set).server.certificate] {
+        assert!(presented.is_signed_by(&ca_set.current.client.certificate, at(1)));
+        assert!(!presented.is_signed_by(&ca_set.current.peer.certificate, at(1)));
     }
-    let peer = leaves(&ring).peer.certificate;
-    assert!(!peer.is_signed_by(&ring.now.client.certificate, at(1)));
+    let peer = certs(&ca_set).peer.certificate;
+    assert!(!peer.is_signed_by(&ca_set.current.client.certificate, at(1)));
 }
 
 #[test]
-fn a_client_is_known_by_its_name_and_serves_nobody() {
-    let ring = ring();
-    let signing = signing(&ring, at(0));
+fn client_certificate_has_a_common_name_and_is_not_valid_for_a_server() {
+    let ca_set = ca_set();
+    let issuer = issuer(&ca_set, at(0));
     let subject = |certificate: &Certificate| {
         X509Certificate::from_der(&certificate.der).unwrap().1.subject().to_string()
     };
-    let client = signing.application(&blueprint(&spec())).unwrap().certificate;
+    let client = issuer.application(&blueprint(&spec())).unwrap().certificate;
     assert_eq!(subject(&client), "CN=main-client");
     assert!(client.hosts().is_empty());
-    assert!(!serves(&client, &ring.now.client, "localhost"));
-    assert_eq!(subject(&signing.operator().unwrap().certificate), "CN=quorate");
+    assert!(!serves(&client, &ca_set.current.client, "localhost"));
+    assert_eq!(subject(&issuer.operator().unwrap().certificate), "CN=quorate");
 }
 
 #[test]
-fn what_is_written_is_read_again() {
-    let (spec, ring) = (spec(), ring());
+fn written_secrets_are_parsed_unchanged() {
+    let (spec, ca_set) = (spec(), ca_set());
     let blueprint = blueprint(&spec);
-    let secret = ring.secret(&blueprint);
+    let secret = ca_set.secret(&blueprint);
     assert_eq!(secret.metadata.name.as_deref(), Some("main-ca"));
-    assert_eq!(CaSet::read(&secret), Ok(ring.clone()));
+    assert_eq!(CaSet::read(&secret), Ok(ca_set.clone()));
 
-    let leaves = leaves(&ring);
-    let secret = leaves.secret(&blueprint, &name("main-a"), "uid-of-main-a");
+    let certs = certs(&ca_set);
+    let secret = certs.secret(&blueprint, &name("main-a"), "uid-of-main-a");
     assert_eq!(secret.metadata.name.as_deref(), Some("main-a-tls"));
     assert_eq!(secret.metadata.owner_references.as_ref().unwrap()[0].kind, "EtcdMember");
-    assert_eq!(MemberCertificates::read(&secret), Ok(leaves));
+    assert_eq!(MemberCertificates::read(&secret), Ok(certs));
 
-    let binding = binding(&ring, &[name("main-b"), name("main-a")], at(0));
-    let secret = binding.secret(&blueprint);
-    assert_eq!(ClientSecret::read(&secret), (binding, None));
+    let client_secret = client_secret(&ca_set, &[name("main-b"), name("main-a")], at(0));
+    let secret = client_secret.secret(&blueprint);
+    assert_eq!(ClientSecret::read(&secret), (client_secret, None));
 }
 
 #[test]
-fn an_application_is_told_all_it_needs() {
-    let (spec, ring) = (spec(), ring());
+fn client_secret_has_all_fields_for_a_connection() {
+    let (spec, ca_set) = (spec(), ca_set());
     let blueprint = blueprint(&spec);
     let members = [name("main-b"), name("main-a")];
-    let secret = binding(&ring, &members, at(0)).secret(&blueprint);
+    let secret = client_secret(&ca_set, &members, at(0)).secret(&blueprint);
     assert_eq!(secret.type_.as_deref(), Some("servicebinding.io/etcd"));
     let data = secret.data.unwrap();
-    let word = |key: &str| str::from_utf8(&data[key].0).unwrap().to_owned();
+    let value_of = |key: &str| str::from_utf8(&data[key].0).unwrap().to_owned();
     for (key, value) in [
         ("type", "etcd"),
         ("provider", "quorate"),
@@ -194,45 +198,47 @@ fn an_application_is_told_all_it_needs() {
         ("uri", "https://main-client.space.svc:2379"),
         ("endpoints", "https://main-a.space.svc:2379,https://main-b.space.svc:2379"),
     ] {
-        assert_eq!(word(key), value, "{key}");
+        assert_eq!(value_of(key), value, "{key}");
     }
-    assert_eq!(word("ca.crt"), ring.now.client.certificate.pem());
-    assert!(word("tls.key").starts_with("-----BEGIN PRIVATE KEY-----"));
+    assert_eq!(value_of("ca.crt"), ca_set.current.client.certificate.pem());
+    assert!(value_of("tls.key").starts_with("-----BEGIN PRIVATE KEY-----"));
     assert_eq!(data.len(), 9);
 }
 
 #[test]
-fn garbage_is_named_and_never_quoted() {
-    let ring = ring();
-    let secret = ring.secret(&blueprint(&spec()));
-    for (key, value, why) in [
+fn invalid_values_are_named_and_never_quoted() {
+    let ca_set = ca_set();
+    let secret = ca_set.secret(&blueprint(&spec()));
+    for (key, value, error) in [
         ("client.crt", Some(b"hunter2".as_slice()), ParseError::NotPem),
         ("client.key", Some(b"hunter2"), ParseError::NotPem),
         ("peer.crt", None, ParseError::Missing),
-        ("peer.key", Some(ring.now.client.key.pem().as_bytes()), ParseError::KeyMismatch),
+        ("peer.key", Some(ca_set.current.client.key.pem().as_bytes()), ParseError::KeyMismatch),
     ] {
-        let broken = CaSet::read(&spoiled(&secret, key, value)).unwrap_err();
-        assert_eq!((broken.key, broken.why), (key, why));
-        let said = format!("{broken} {broken:?}");
-        assert!(broken.to_string().starts_with(&format!("Secret main-ca: {key} cannot be used: ")));
-        assert!(!said.contains("hunter2"), "{said}");
+        let invalid = CaSet::read(&with_value(&secret, key, value)).unwrap_err();
+        assert_eq!((invalid.key, invalid.error), (key, error));
+        let text = format!("{invalid} {invalid:?}");
+        assert!(
+            invalid.to_string().starts_with(&format!("Secret main-ca: {key} cannot be used: "))
+        );
+        assert!(!text.contains("hunter2"), "{text}");
     }
-    let leaves = leaves(&ring);
-    let secret = leaves.secret(&blueprint(&spec()), &name("main-a"), "uid");
+    let certs = certs(&ca_set);
+    let secret = certs.secret(&blueprint(&spec()), &name("main-a"), "uid");
     for key in ["server.crt", "server.key", "peer.crt", "peer.key", "client-ca.crt", "peer-ca.crt"]
     {
-        let InvalidSecret { secret: of, key: named, why: _ } =
-            MemberCertificates::read(&spoiled(&secret, key, Some(b"hunter2"))).unwrap_err();
-        assert_eq!((of.as_str(), named), ("main-a-tls", key));
+        let InvalidSecret { secret: secret_name, key: invalid_key, error: _ } =
+            MemberCertificates::read(&with_value(&secret, key, Some(b"hunter2"))).unwrap_err();
+        assert_eq!((secret_name.as_str(), invalid_key), ("main-a-tls", key));
     }
 }
 
 #[test]
-fn a_key_is_never_shown() {
-    let ring = ring();
-    let identity = signing(&ring, at(0)).operator().unwrap();
-    let shown = format!("{ring:?} {:?} {identity:?}", leaves(&ring));
-    let bytes = format!("{:?}", ring.now.client.key.pkcs8());
-    assert!(!shown.contains(&bytes) && !shown.contains("BEGIN"), "{shown}");
-    assert_eq!(shown.matches("PrivateKey(..)").count(), 5);
+fn private_keys_are_not_in_debug_output() {
+    let ca_set = ca_set();
+    let identity = issuer(&ca_set, at(0)).operator().unwrap();
+    let output = format!("{ca_set:?} {:?} {identity:?}", certs(&ca_set));
+    let bytes = format!("{:?}", ca_set.current.client.key.pkcs8());
+    assert!(!output.contains(&bytes) && !output.contains("BEGIN"), "{output}");
+    assert_eq!(output.matches("PrivateKey(..)").count(), 5);
 }

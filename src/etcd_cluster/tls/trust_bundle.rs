@@ -1,13 +1,13 @@
-//! Whom one side of a cluster trusts: the cluster's own authorities, others, or both.
-//! Comes in: certificates of authorities. Goes out: sets of them, and the list that members are given.
-//! May touch: `pki`; pure. Our own are not written out: they change by themselves, and the ring knows which they are.
+//! The trust bundle of one side: the managed CAs, external CAs, or both. Pure.
+//! Managed CAs are a flag and not a list: rotation replaces them, and the CA set knows the current
+//! ones.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use super::ca_set::CaSet;
 use crate::api::names;
 use crate::pki::ca::Certificate;
 
-/// The most authorities that a side may be given. Those that go, those that come and our own must fit into one bundle.
+/// The most external CAs of a source. Old, new and managed CAs must fit into one trust bundle.
 pub(crate) const MAX_EXTERNAL_CAS: usize = 3;
 
 /// One side of TLS.
@@ -22,15 +22,15 @@ pub(crate) enum Side {
 impl Side {
     pub(crate) const BOTH: [Self; 2] = [Self::Client, Self::Peer];
 
-    /// What it is called in the spec.
-    pub(crate) const fn word(self) -> &'static str {
+    /// The field name in the spec.
+    pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Client => "client",
             Self::Peer => "peer",
         }
     }
 
-    /// Where members listen for it.
+    /// The port of this side on members.
     pub(crate) const fn port(self) -> u16 {
         match self {
             Self::Client => names::ETCD_CLIENT_PORT,
@@ -39,43 +39,43 @@ impl Side {
     }
 }
 
-/// Whom somebody trusts.
+/// The CAs that are trusted on one side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TrustBundle {
-    /// Whether the cluster's own authorities are among them.
-    pub(crate) ours: bool,
-    /// The others, always in the same order.
-    pub(crate) others: Vec<Certificate>,
+    /// Whether the managed CAs are trusted.
+    pub(crate) managed: bool,
+    /// The external CAs, sorted.
+    pub(crate) external: Vec<Certificate>,
 }
 
 impl TrustBundle {
-    /// Nobody but our own.
+    /// Only the managed CAs.
     pub(crate) const fn managed() -> Self {
-        Self { ours: true, others: Vec::new() }
+        Self { managed: true, external: Vec::new() }
     }
 
-    /// These, and not our own.
-    pub(crate) fn external(others: Vec<Certificate>) -> Self {
-        Self { ours: false, others: sorted(others) }
+    /// Only these external CAs.
+    pub(crate) fn external(cas: Vec<Certificate>) -> Self {
+        Self { managed: false, external: sorted(cas) }
     }
 
-    /// All of both.
-    pub(crate) fn and(&self, more: &Self) -> Self {
-        let others = self.others.iter().chain(&more.others).cloned().collect();
-        Self { ours: self.ours || more.ours, others: sorted(others) }
+    /// The CAs of both bundles.
+    pub(crate) fn union(&self, other: &Self) -> Self {
+        let external = self.external.iter().chain(&other.external).cloned().collect();
+        Self { managed: self.managed || other.managed, external: sorted(external) }
     }
 
-    /// All of them, as members are given them.
-    pub(crate) fn list(&self, ring: &CaSet, side: Side) -> Vec<Certificate> {
-        let ours = match (self.ours, side) {
+    /// The CA certificates, as written to the members' Secrets.
+    pub(crate) fn certificates(&self, ca_set: &CaSet, side: Side) -> Vec<Certificate> {
+        let managed = match (self.managed, side) {
             (false, _) => Vec::new(),
-            (true, Side::Client) => ring.for_clients(),
-            (true, Side::Peer) => ring.for_peers(),
+            (true, Side::Client) => ca_set.client_bundle(),
+            (true, Side::Peer) => ca_set.peer_bundle(),
         };
-        if self.others.is_empty() {
-            return ours;
+        if self.external.is_empty() {
+            return managed;
         }
-        sorted(ours.into_iter().chain(self.others.iter().cloned()).collect())
+        sorted(managed.into_iter().chain(self.external.iter().cloned()).collect())
     }
 }
 

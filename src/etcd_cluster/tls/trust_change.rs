@@ -1,15 +1,13 @@
-//! When one side of a cluster comes to rest on other authorities, and what that waits for.
+//! Decides the next step of a trust change of one side, and what that step waits for. Pure.
+//! The same steps serve a new source, a changed `ca.crt`, and the way back.
 //!
 //! ```text
-//!             Introduce              Establish                 Drop               Forget
-//!   told:     old ----> old and new ----------> old and new -------> new ----------> new
-//!   proven:   old       old                     old and new          new             new
-//!   shown:    old       old                     new                  new             new
-//!   may be trusted by somebody who has not been started since:       old
+//!                AddRoots            SwitchLeaves           RemoveRoots           Finish
+//!   published:   old ---> old and new ----------> old and new -------> new ----------> new
+//!   confirmed:   old      old                     old and new          new             new
+//!   presented:   old      old                     new                  new             new
+//!   may still be trusted by a member that was not restarted:           old
 //! ```
-//!
-//! Comes in: the footing, what is offered, who runs with which trust, the time, and what members have shown. Goes out: the next
-//! move, or why not yet. May touch: `pki`; pure. It is the same for another source, another `ca.crt`, and the way back.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::time::Duration;
@@ -23,172 +21,188 @@ use super::trust_bundle::{MAX_EXTERNAL_CAS, Side};
 use super::trust_state::{TrustState, TrustStep};
 use crate::pki::ca::Certificate;
 
-/// All that the next move of one side depends on.
+/// All that the next step of one side depends on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TrustChangeContext<'a> {
-    pub(crate) footing: &'a TrustState,
-    /// Nothing if everything shall stay as it is.
-    pub(crate) wish: Option<&'a DesiredTrust>,
-    /// Whether anybody may be showing or taking certificates on this side.
+    pub(crate) trust_state: &'a TrustState,
+    /// `None` if the current trust is kept.
+    pub(crate) desired: Option<&'a DesiredTrust>,
+    /// Whether a member may use certificates on this side.
     pub(crate) is_used: bool,
-    /// Whether members may be changed: the cluster was formed, is not to be left alone, and our own authorities stand still.
-    pub(crate) may_move: bool,
-    /// How long applications have to follow.
+    /// Whether steps are allowed: the cluster is bootstrapped and not paused, and no CA rotation is
+    /// in progress.
+    pub(crate) may_change: bool,
+    /// How long applications have to read their Secret.
     pub(crate) overlap: Duration,
     pub(crate) now: Timestamp,
-    /// Whom all are known to trust, one by one.
-    pub(crate) proven: &'a [Certificate],
-    /// Whom all shall trust in the end, one by one.
-    pub(crate) wished: &'a [Certificate],
-    pub(crate) company: MemberReadiness<'a>,
+    /// The CA certificates of the confirmed bundle.
+    pub(crate) confirmed_cas: &'a [Certificate],
+    /// The CA certificates of the desired bundle.
+    pub(crate) desired_cas: &'a [Certificate],
+    pub(crate) readiness: MemberReadiness<'a>,
 }
 
-/// What is to be done about one side.
+/// The next step of one side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TrustDecision {
-    /// Nothing.
     Idle,
-    /// This.
     Apply(TrustStep),
-    /// Members must be called to see what they take and show.
+    /// The members must be probed first.
     NeedsProbe,
-    /// Not yet.
     Wait(WaitingFor),
 }
 
-/// How far it has come.
+/// The phase of a trust change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TrustPhase {
-    /// Nobody was told of the new ones yet.
+    /// The new CAs are not in the trust bundles yet.
     Requested,
-    /// The new ones are trusted beside the old ones.
+    /// The new CAs are trusted in addition to the old ones.
     Distributing,
-    /// The new ones sign what is shown.
+    /// Members present certificates of the new CAs.
     Retiring,
-    /// Members may still trust the old ones, and should not.
+    /// The old CAs are removed, but members may still trust them.
     Verifying,
 }
 
-/// A side that is on its way, and what it waits for.
+/// A trust change in progress, and what it waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TrustChangeStatus {
     pub(crate) side: Side,
-    pub(crate) stage: TrustPhase,
-    pub(crate) waits: WaitingFor,
+    pub(crate) phase: TrustPhase,
+    pub(crate) waiting_for: WaitingFor,
 }
 
 impl TrustState {
-    /// How far this has come on its way to what is wished.
-    pub(crate) fn stage(&self, wish: &DesiredTrust) -> TrustPhase {
-        if self.stands_on(wish) {
+    /// The phase of the change to the desired trust.
+    pub(crate) fn phase(&self, desired: &DesiredTrust) -> TrustPhase {
+        if self.is_bundle(desired) {
             TrustPhase::Verifying
-        } else if self.told != self.proven.and(&wish.roots) {
+        } else if self.published != self.confirmed.union(&desired.bundle) {
             TrustPhase::Requested
-        } else if self.told == self.proven {
+        } else if self.published == self.confirmed {
             TrustPhase::Retiring
         } else {
             TrustPhase::Distributing
         }
     }
 
-    /// Whether everybody is told to trust who is wished, and nobody else.
-    fn stands_on(&self, wish: &DesiredTrust) -> bool {
-        self.told == wish.roots && self.proven == wish.roots
+    /// Whether exactly the desired bundle is published and confirmed.
+    fn is_bundle(&self, desired: &DesiredTrust) -> bool {
+        self.published == desired.bundle && self.confirmed == desired.bundle
     }
 
-    /// Whether nothing is on its way, whatever is wished.
-    pub(crate) fn is_at_rest(&self) -> bool {
-        let is_one = !self.told.ours || self.told.others.is_empty();
-        is_one && self.told == self.proven && self.dropped.is_empty()
+    /// Whether no change is in progress, whatever is desired.
+    pub(crate) fn is_idle(&self) -> bool {
+        let is_one_source = !self.published.managed || self.published.external.is_empty();
+        is_one_source && self.published == self.confirmed && self.removed.is_empty()
     }
 
-    /// Whether it rests on what is wished, and no member is known to trust anybody else.
-    pub(crate) fn rests_on(&self, wish: &DesiredTrust) -> bool {
-        self.stands_on(wish) && self.dropped.is_empty()
+    /// Whether the change to the desired trust is complete, removal of old CAs included.
+    pub(crate) fn is_complete(&self, desired: &DesiredTrust) -> bool {
+        self.is_bundle(desired) && self.removed.is_empty()
     }
 }
 
-/// Decides. Without a proof it is asked for when it is needed.
-pub(crate) fn next(facts: &TrustChangeContext<'_>, proof: Option<&ProbeResults>) -> TrustDecision {
-    let TrustChangeContext { footing, wish, is_used, may_move, .. } = *facts;
-    let Some(wish) = wish else { return TrustDecision::Idle };
+/// Decides. Without probe results the decision is `NeedsProbe` if they are needed.
+pub(crate) fn next(
+    context: &TrustChangeContext<'_>,
+    results: Option<&ProbeResults>,
+) -> TrustDecision {
+    let TrustChangeContext { trust_state, desired, is_used, may_change, .. } = *context;
+    let Some(desired) = desired else { return TrustDecision::Idle };
     if !is_used {
-        let rests = footing.rests_on(wish) && footing.pair == wish.pair;
-        let settle = || TrustStep::Initialize(wish.roots.clone(), wish.pair.clone().map(Box::new));
-        return if rests { TrustDecision::Idle } else { TrustDecision::Apply(settle()) };
+        let is_complete =
+            trust_state.is_complete(desired) && trust_state.operator_cert == desired.operator_cert;
+        if is_complete {
+            return TrustDecision::Idle;
+        }
+        let operator_cert = desired.operator_cert.clone().map(Box::new);
+        return TrustDecision::Apply(TrustStep::Initialize(desired.bundle.clone(), operator_cert));
     }
-    // What those signed whom everybody trusts may be shown at once.
-    if let Some(pair) = &wish.pair
-        && footing.pair.as_ref() != Some(pair)
-        && pair.verify_as_client(facts.proven, facts.now).is_ok()
+    // A certificate of CAs that all members trust can be used at once.
+    if let Some(operator_cert) = &desired.operator_cert
+        && trust_state.operator_cert.as_ref() != Some(operator_cert)
+        && operator_cert.verify_as_client(context.confirmed_cas, context.now).is_ok()
     {
-        return TrustDecision::Apply(TrustStep::UseCertificate(Box::new(pair.clone())));
+        return TrustDecision::Apply(TrustStep::UseCertificate(Box::new(operator_cert.clone())));
     }
-    if footing.rests_on(wish) {
+    if trust_state.is_complete(desired) {
         return TrustDecision::Idle;
     }
-    if !may_move {
+    if !may_change {
         return TrustDecision::Wait(WaitingFor::Unpause);
     }
-    if footing.stands_on(wish) {
-        return facts.shows(TrustStep::Finish, facts.now, proof);
+    if trust_state.is_bundle(desired) {
+        return context.apply_when_ready(TrustStep::Finish, context.now, results);
     }
-    let both = footing.proven.and(&wish.roots);
-    if footing.told != both {
-        // Members read only so many. Whoever asks for still others on the way must let this change come to its end first.
-        let fit = both.others.len() <= MAX_EXTERNAL_CAS.saturating_mul(2);
-        return if fit {
+    let both = trust_state.confirmed.union(&desired.bundle);
+    if trust_state.published != both {
+        // The number of CAs that members read is bounded: a third source has to wait until this
+        // change is finished.
+        let fits = both.external.len() <= MAX_EXTERNAL_CAS.saturating_mul(2);
+        return if fits {
             TrustDecision::Apply(TrustStep::AddRoots(both))
         } else {
             TrustDecision::Wait(WaitingFor::BundleSpace)
         };
     }
-    facts.ripens(wish, proof)
+    context.after_overlap(desired, results)
 }
 
 impl TrustChangeContext<'_> {
-    fn ripens(&self, wish: &DesiredTrust, proof: Option<&ProbeResults>) -> TrustDecision {
-        // Every Secret is as it should be, or nobody would have asked: from now on it can be read.
-        let since = self.footing.since.as_ref().filter(|(_, toward)| *toward == wish.roots);
-        let Some((since, _)) = since.cloned() else {
-            return TrustDecision::Apply(TrustStep::StartOverlap(wish.roots.clone()));
-        };
-        if self.footing.stage(wish) == TrustPhase::Distributing {
-            return self.shows(TrustStep::SwitchLeaves, self.shown_at(since), proof);
-        }
-        let gone = self.gone().cloned().collect();
-        self.shows(TrustStep::RemoveRoots(wish.roots.clone(), gone), self.ends_at(since), proof)
-    }
-
-    /// Lets it happen at that time, when every member has been started since and has shown that it is ready for it.
-    fn shows(
+    fn after_overlap(
         &self,
-        then: TrustStep,
-        ripe: Timestamp,
-        proof: Option<&ProbeResults>,
+        desired: &DesiredTrust,
+        results: Option<&ProbeResults>,
     ) -> TrustDecision {
-        match self.company.ready(ripe, self.now, proof) {
-            Readiness::Ready => TrustDecision::Apply(then),
+        // The caller decides only when all Secrets are up to date, so the overlap can start.
+        let overlap_start =
+            self.trust_state.overlap_start.as_ref().filter(|(_, target)| *target == desired.bundle);
+        let Some((overlap_start, _)) = overlap_start.cloned() else {
+            return TrustDecision::Apply(TrustStep::StartOverlap(desired.bundle.clone()));
+        };
+        if self.trust_state.phase(desired) == TrustPhase::Distributing {
+            let switch_at = self.switch_at(overlap_start);
+            return self.apply_when_ready(TrustStep::SwitchLeaves, switch_at, results);
+        }
+        let old_cas = self.old_cas().cloned().collect();
+        let remove = TrustStep::RemoveRoots(desired.bundle.clone(), old_cas);
+        self.apply_when_ready(remove, self.remove_at(overlap_start), results)
+    }
+
+    /// Applies the step at `ready_at`, when all members have been restarted and their probes
+    /// succeeded.
+    fn apply_when_ready(
+        &self,
+        step: TrustStep,
+        ready_at: Timestamp,
+        results: Option<&ProbeResults>,
+    ) -> TrustDecision {
+        match self.readiness.ready(ready_at, self.now, results) {
+            Readiness::Ready => TrustDecision::Apply(step),
             Readiness::NeedsProbe => TrustDecision::NeedsProbe,
-            Readiness::Wait(waits) => TrustDecision::Wait(waits),
+            Readiness::Wait(waiting_for) => TrustDecision::Wait(waiting_for),
         }
     }
 
-    /// Whom all trust now, and shall not in the end.
-    fn gone(&self) -> impl Iterator<Item = &Certificate> {
-        self.proven.iter().filter(|it| !self.wished.contains(it))
+    /// The confirmed CAs that are not desired.
+    fn old_cas(&self) -> impl Iterator<Item = &Certificate> {
+        self.confirmed_cas.iter().filter(|ca| !self.desired_cas.contains(ca))
     }
 
-    /// When applications have had their time to hear of the others; but what is about must not end before that.
-    fn shown_at(&self, since: Timestamp) -> Timestamp {
-        let end = self.proven.iter().map(|it| it.until).min().unwrap_or(Timestamp::MAX);
-        let left = Duration::try_from(end.duration_since(since)).unwrap_or_default();
-        after(since, self.overlap.min(left.checked_div(2).unwrap_or_default()))
+    /// When applications have had the overlap to trust the new CAs; at most half of the remaining
+    /// lifetime of the confirmed CAs, so that these do not expire before the switch.
+    fn switch_at(&self, overlap_start: Timestamp) -> Timestamp {
+        let end = self.confirmed_cas.iter().map(|ca| ca.until).min().unwrap_or(Timestamp::MAX);
+        let left = Duration::try_from(end.duration_since(overlap_start)).unwrap_or_default();
+        after(overlap_start, self.overlap.min(left.checked_div(2).unwrap_or_default()))
     }
 
-    /// When applications have had their time to take up what the new ones signed. Nobody takes what has ended.
-    fn ends_at(&self, since: Timestamp) -> Timestamp {
-        let end = self.gone().map(|it| it.until).max().unwrap_or(Timestamp::MAX);
-        after(since, self.overlap).min(end)
+    /// When applications have had the overlap to use certificates of the new CAs; at the latest
+    /// when the old CAs have expired.
+    fn remove_at(&self, overlap_start: Timestamp) -> Timestamp {
+        let end = self.old_cas().map(|ca| ca.until).max().unwrap_or(Timestamp::MAX);
+        after(overlap_start, self.overlap).min(end)
     }
 }

@@ -1,7 +1,6 @@
-//! Whom a member's pod trusts, as a word on it.
-//! Comes in: the ring, the blueprint, a pod. Goes out: the word, and whether a pod has another one.
-//! May touch: `pki`, the blueprint, Kubernetes' own types; pure. etcd reads whom it trusts only when it starts: where the
-//! word differs, the pod is made anew like for any other change.
+//! The hash of the trust bundle in a pod's annotation. Pure.
+//! etcd reads its trusted CA files only at start: a pod with another hash is recreated like for any
+//! other template change.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::collections::BTreeSet;
@@ -19,18 +18,17 @@ use crate::etcd_cluster::state::pod::fnv1a_hex;
 use crate::etcd_cluster::transport::Scheme;
 use crate::pki::ca::Certificate;
 
-/// Whom a pod trusts that is made now.
+/// The trust bundle of a pod that is created now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TrustHash {
-    /// The word for them.
-    pub(crate) word: String,
-    /// Whether others are taking the place of those who signed before.
-    pub(crate) is_turning: bool,
-    /// The uids of pods that have shown to trust somebody else than their word says.
-    pub(crate) lacking: BTreeSet<String>,
+    pub(crate) hash: String,
+    /// Whether the trusted CAs differ, or may differ, from those of a cluster that never rotated.
+    pub(crate) in_rotation: bool,
+    /// UIDs of pods whose probe contradicts their annotation.
+    pub(crate) stale_pods: BTreeSet<String>,
 }
 
-/// Which sides of a cluster are protected.
+/// The sides of a cluster that use TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sides {
     pub(crate) client: bool,
@@ -38,55 +36,56 @@ pub(crate) struct Sides {
 }
 
 impl Sides {
-    /// The sides that shall be.
-    pub(crate) fn of(blueprint: &Blueprint<'_>) -> Self {
-        let is_protected = |side| scheme(side) == Scheme::Https;
+    /// The sides with TLS according to the spec.
+    pub(crate) fn with_tls(blueprint: &Blueprint<'_>) -> Self {
+        let is_tls = |side| scheme(side) == Scheme::Https;
         let spec = blueprint.spec;
-        Self { client: is_protected(&spec.client_tls), peer: is_protected(&spec.peer_tls) }
+        Self { client: is_tls(&spec.client_tls), peer: is_tls(&spec.peer_tls) }
     }
 
-    /// Those of them on which the cluster's own authorities are trusted.
-    pub(crate) const fn with_ours(self, footings: &TrustStates) -> Self {
+    /// Those of them that trust the managed CAs.
+    pub(crate) const fn with_managed_ca(self, trust_states: &TrustStates) -> Self {
         Self {
-            client: self.client && footings.client.told.ours,
-            peer: self.peer && footings.peer.told.ours,
+            client: self.client && trust_states.client.published.managed,
+            peer: self.peer && trust_states.peer.published.managed,
         }
     }
 
-    /// Whether there is anything to protect.
+    /// Whether any side is among them.
     pub(crate) const fn any(self) -> bool {
         self.client || self.peer
     }
 }
 
 impl TrustHash {
-    /// Whom the pods of a cluster trust, as far as anything is protected there.
-    pub(crate) fn on(sides: Sides, ring: &CaSet, footings: &TrustStates) -> Self {
-        let text = |is_protected: bool, side: Side| {
-            let all = footings.of(side).told.list(ring, side);
-            all.iter().filter(|_| is_protected).map(Certificate::pem).collect::<String>()
+    /// The hash over the published trust bundles of the sides that use TLS.
+    pub(crate) fn new(sides: Sides, ca_set: &CaSet, trust_states: &TrustStates) -> Self {
+        let pem = |is_tls: bool, side: Side| {
+            let all = trust_states.get(side).published.certificates(ca_set, side);
+            all.iter().filter(|_| is_tls).map(Certificate::pem).collect::<String>()
         };
-        let (client, peer) = (text(sides.client, Side::Client), text(sides.peer, Side::Peer));
+        let (client, peer) = (pem(sides.client, Side::Client), pem(sides.peer, Side::Peer));
         Self {
-            word: fnv1a_hex(&format!("{client}/{peer}")),
-            is_turning: ring.stage != RotationPhase::Idle || *footings != TrustStates::managed(),
-            lacking: BTreeSet::new(),
+            hash: fnv1a_hex(&format!("{client}/{peer}")),
+            in_rotation: ca_set.phase != RotationPhase::Idle
+                || *trust_states != TrustStates::managed(),
+            stale_pods: BTreeSet::new(),
         }
     }
 
-    /// The same where there are no other authorities than the cluster's own.
+    /// The hash of a cluster without external CAs.
     #[cfg(test)]
-    pub(crate) fn of(sides: Sides, ring: &CaSet) -> Self {
-        Self::on(sides, ring, &TrustStates::managed())
+    pub(crate) fn managed(sides: Sides, ca_set: &CaSet) -> Self {
+        Self::new(sides, ca_set, &TrustStates::managed())
     }
 
-    /// Whether a pod trusts others than one that is made now. One that says nothing of it is older than this word, and
-    /// trusts those who were the first.
+    /// Whether a pod has another trust bundle than a pod that is created now. A pod without the
+    /// annotation was created before the annotation existed and trusts the first CAs.
     pub(crate) fn differs(&self, pod: &Pod) -> bool {
-        let says_other = match pod.annotations().get(names::TRUST_BUNDLE_HASH_ANNOTATION) {
-            Some(word) => *word != self.word,
-            None => self.is_turning,
+        let has_other_hash = match pod.annotations().get(names::TRUST_BUNDLE_HASH_ANNOTATION) {
+            Some(hash) => *hash != self.hash,
+            None => self.in_rotation,
         };
-        says_other || pod.uid().is_some_and(|uid| self.lacking.contains(&uid))
+        has_other_hash || pod.uid().is_some_and(|uid| self.stale_pods.contains(&uid))
     }
 }

@@ -1,7 +1,6 @@
-//! What each side of a cluster rests on, as it is written down beside the authorities.
-//! Comes in: a Secret that anyone may have written to. Goes out: the footings, and each change as one write.
-//! May touch: `pki`, Kubernetes' own types; pure. A cluster that has never had certificates from elsewhere has nothing
-//! written down. What was given is kept here, too: who made it may take it away, and members must still be called.
+//! The trust state of each side, recorded beside the managed CAs in the CA Secret. Pure.
+//! A cluster that never had external certificates has no record. External certificates in use are
+//! copied into the record: their owner may delete them while members must still be dialed.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use jiff::Timestamp;
@@ -16,53 +15,53 @@ use super::trust_bundle::{Side, TrustBundle};
 use crate::pki::ca::{Certificate, ParseError};
 use crate::pki::leaf::CertifiedKey;
 
-/// The key under which it is.
+/// The Secret key of the record.
 const TRUST_STATE: &str = "trust-state";
 
-/// What one side rests on.
+/// The trust state of one side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TrustState {
-    /// Whom all who run are known to trust: what these sign may be shown.
-    pub(crate) proven: TrustBundle,
-    /// Whom everybody is told to trust.
-    pub(crate) told: TrustBundle,
-    /// Since when everybody can read that, and whom it was about to rest on then. Whoever changes their mind begins anew:
-    /// applications need their time for that, too.
-    pub(crate) since: Option<(Timestamp, TrustBundle)>,
-    /// What was given for the operator to show; nothing while our own authorities sign that.
-    pub(crate) pair: Option<CertifiedKey>,
-    /// Who is not to be trusted any more, while members may not have been started since.
-    pub(crate) dropped: Vec<Certificate>,
+    /// All running members trust these CAs: certificates of them may be presented.
+    pub(crate) confirmed: TrustBundle,
+    /// The trust bundle in the Secrets of members and applications.
+    pub(crate) published: TrustBundle,
+    /// Since when all Secrets contain it, and the bundle desired at that time. A change of the
+    /// desired bundle restarts the overlap: applications need the time again.
+    pub(crate) overlap_start: Option<(Timestamp, TrustBundle)>,
+    /// The operator's external client certificate; `None` while the managed CA issues it.
+    pub(crate) operator_cert: Option<CertifiedKey>,
+    /// Removed CAs, while members may not have been restarted since.
+    pub(crate) removed: Vec<Certificate>,
 }
 
-/// Both sides.
+/// The trust states of both sides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TrustStates {
     pub(crate) client: TrustState,
     pub(crate) peer: TrustState,
 }
 
-/// One change of a footing.
+/// One step of a trust change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TrustStep {
-    /// Nobody uses this side yet: it rests on these from the beginning.
+    /// No member uses this side yet: the desired bundle and certificate are used from the start.
     Initialize(TrustBundle, Option<Box<CertifiedKey>>),
-    /// These are trusted from now on. Nothing that the new ones signed is shown yet.
+    /// Publishes this bundle, with the new CAs added. No certificate of them is presented yet.
     AddRoots(TrustBundle),
-    /// The operator shows this.
+    /// The operator presents this certificate.
     UseCertificate(Box<CertifiedKey>),
-    /// Every Secret says that it comes to rest on these: from now on it can be read, and the time for that begins.
+    /// Starts the overlap toward this bundle: all Secrets are up to date.
     StartOverlap(TrustBundle),
-    /// All are known to trust those whom they were told to: what these sign may be shown.
+    /// All members trust the published bundle: certificates of the new CAs may be presented.
     SwitchLeaves,
-    /// Nobody but these is to be trusted any more; those are who goes.
+    /// Publishes only this bundle; the listed CAs are removed.
     RemoveRoots(TrustBundle, Vec<Certificate>),
-    /// No member trusts those who went.
+    /// No member trusts the removed CAs.
     Finish,
 }
 
 impl TrustStep {
-    /// What it is called, if anybody is told of it.
+    /// The reason of the Event, if there is one.
     pub(crate) const fn reason(&self) -> Option<&'static str> {
         match self {
             Self::AddRoots(_) => Some("CARotationStarted"),
@@ -73,195 +72,213 @@ impl TrustStep {
         }
     }
 
-    /// What is said of it.
-    pub(crate) const fn words(&self) -> &'static str {
+    /// The message of the Event and the log line.
+    pub(crate) const fn message(&self) -> &'static str {
         match self {
-            Self::Initialize(..) => "It is known where certificates come from.",
-            Self::AddRoots(_) => "Other certificate authorities are trusted beside those before.",
-            Self::UseCertificate(_) => "The operator shows a new certificate.",
-            Self::StartOverlap(_) => "Every Secret says so.",
-            Self::SwitchLeaves => "Members show what the other certificate authorities signed.",
+            Self::Initialize(..) => "Certificate source is recorded",
+            Self::AddRoots(_) => "New CAs are trusted in addition to the previous CAs",
+            Self::UseCertificate(_) => "The operator uses a new client certificate",
+            Self::StartOverlap(_) => "All Secrets are up to date; the overlap starts",
+            Self::SwitchLeaves => "Members present certificates of the new CAs",
             Self::RemoveRoots(..) => {
-                "Nobody needs the certificate authorities before any more; members are started without them."
+                "Previous CAs are removed from the trust bundles; members restart without them"
             }
-            Self::Finish => "No member trusts the certificate authorities before any more.",
+            Self::Finish => "No member trusts the previous CAs",
         }
     }
 }
 
 impl TrustState {
-    /// Our own authorities, and nobody else.
+    /// Only the managed CAs.
     pub(crate) const fn managed() -> Self {
-        let proven = TrustBundle::managed();
-        Self { proven, told: TrustBundle::managed(), since: None, pair: None, dropped: Vec::new() }
-    }
-
-    /// What it becomes.
-    fn moved(&self, change: &TrustStep, now: Timestamp) -> Self {
-        let same = self.clone();
-        match change.clone() {
-            TrustStep::Initialize(roots, pair) => {
-                let pair = pair.map(|it| *it);
-                Self { proven: roots.clone(), told: roots, since: None, pair, dropped: Vec::new() }
-            }
-            TrustStep::AddRoots(told) => Self { told, since: None, ..same },
-            TrustStep::UseCertificate(pair) => Self { pair: Some(*pair), ..same },
-            TrustStep::StartOverlap(roots) => {
-                let second = Timestamp::from_second(now.as_second()).unwrap_or(now);
-                Self { since: Some((second, roots)), ..same }
-            }
-            // Who was dropped before was asked for in the same calls.
-            TrustStep::SwitchLeaves => {
-                Self { proven: self.told.clone(), since: None, dropped: Vec::new(), ..same }
-            }
-            TrustStep::RemoveRoots(roots, dropped) => Self {
-                // What somebody else signed is of no use where nobody else is trusted.
-                pair: same.pair.filter(|_| !roots.others.is_empty()),
-                proven: roots.clone(),
-                told: roots,
-                since: None,
-                dropped,
-            },
-            TrustStep::Finish => Self { dropped: Vec::new(), ..same },
+        Self {
+            confirmed: TrustBundle::managed(),
+            published: TrustBundle::managed(),
+            overlap_start: None,
+            operator_cert: None,
+            removed: Vec::new(),
         }
     }
 
-    /// Whom no member must name any more when it says whom it takes. Members name authorities, and do not show them: who has
-    /// the name of somebody who is trusted cannot be told from them.
-    pub(crate) fn unnamed(&self, ring: &CaSet, side: Side) -> Vec<Certificate> {
-        let trusted: Vec<_> = self.told.list(ring, side).iter().map(Certificate::subject).collect();
-        let is_told_apart = |it: &&Certificate| !trusted.contains(&it.subject());
-        self.dropped.iter().filter(is_told_apart).cloned().collect()
+    /// The state after a step.
+    fn apply(&self, step: &TrustStep, now: Timestamp) -> Self {
+        let same = self.clone();
+        match step.clone() {
+            TrustStep::Initialize(bundle, operator_cert) => Self {
+                confirmed: bundle.clone(),
+                published: bundle,
+                overlap_start: None,
+                operator_cert: operator_cert.map(|key_pair| *key_pair),
+                removed: Vec::new(),
+            },
+            TrustStep::AddRoots(published) => Self { published, overlap_start: None, ..same },
+            TrustStep::UseCertificate(key_pair) => Self { operator_cert: Some(*key_pair), ..same },
+            TrustStep::StartOverlap(target) => {
+                let second = Timestamp::from_second(now.as_second()).unwrap_or(now);
+                Self { overlap_start: Some((second, target)), ..same }
+            }
+            // The same probes have confirmed that CAs removed before are not trusted.
+            TrustStep::SwitchLeaves => Self {
+                confirmed: self.published.clone(),
+                overlap_start: None,
+                removed: Vec::new(),
+                ..same
+            },
+            TrustStep::RemoveRoots(bundle, removed) => Self {
+                // An external certificate is useless where no external CA is trusted.
+                operator_cert: same.operator_cert.filter(|_| !bundle.external.is_empty()),
+                confirmed: bundle.clone(),
+                published: bundle,
+                overlap_start: None,
+                removed,
+            },
+            TrustStep::Finish => Self { removed: Vec::new(), ..same },
+        }
+    }
+
+    /// The removed CAs that members must not list as accepted issuers. Members list subjects and
+    /// not certificates: a removed CA with the subject of a trusted one cannot be distinguished.
+    pub(crate) fn removed_to_verify(&self, ca_set: &CaSet, side: Side) -> Vec<Certificate> {
+        let trusted = self.published.certificates(ca_set, side);
+        let trusted: Vec<_> = trusted.iter().map(Certificate::subject).collect();
+        let is_distinguishable = |ca: &&Certificate| !trusted.contains(&ca.subject());
+        self.removed.iter().filter(is_distinguishable).cloned().collect()
     }
 }
 
 impl TrustStates {
-    /// Nothing was ever written down.
+    /// The states of a cluster without a record.
     pub(crate) const fn managed() -> Self {
         Self { client: TrustState::managed(), peer: TrustState::managed() }
     }
 
-    /// One of the two.
-    pub(crate) const fn of(&self, side: Side) -> &TrustState {
+    /// The state of one side.
+    pub(crate) const fn get(&self, side: Side) -> &TrustState {
         match side {
             Side::Client => &self.client,
             Side::Peer => &self.peer,
         }
     }
 
-    /// What they become.
-    pub(crate) fn moved(&self, moves: &[(Side, TrustStep)], now: Timestamp) -> Self {
+    /// The states after some steps.
+    pub(crate) fn apply(&self, steps: &[(Side, TrustStep)], now: Timestamp) -> Self {
         let mut after = self.clone();
-        for (side, change) in moves {
-            let footing = after.of(*side).moved(change, now);
+        for (side, step) in steps {
+            let trust_state = after.get(*side).apply(step, now);
             match side {
-                Side::Client => after.client = footing,
-                Side::Peer => after.peer = footing,
+                Side::Client => after.client = trust_state,
+                Side::Peer => after.peer = trust_state,
             }
         }
         after
     }
 
-    /// What a Secret says.
+    /// Parses the record in the CA Secret.
     pub(crate) fn read(secret: &Secret) -> Result<Self, InvalidSecret> {
         if !has(secret, TRUST_STATE) {
             return Ok(Self::managed());
         }
-        let broken = || InvalidSecret {
+        let invalid = || InvalidSecret {
             secret: secret.name_any(),
             key: TRUST_STATE,
-            why: ParseError::Modified,
+            error: ParseError::Modified,
         };
-        let text = text(secret, TRUST_STATE).ok_or_else(broken)?;
-        // What the reader says might tell of a key.
-        let Written { client, peer } = serde_json::from_str(&text).or(Err(broken()))?;
-        let read = |it: WrittenSide| it.read().ok_or_else(broken);
-        Ok(Self { client: read(client)?, peer: read(peer)? })
+        let text = text(secret, TRUST_STATE).ok_or_else(invalid)?;
+        // The parser's error is omitted, because parts of a key might be in there.
+        let StoredStates { client, peer } = serde_json::from_str(&text).or(Err(invalid()))?;
+        let parse = |stored: StoredState| stored.parse().ok_or_else(invalid);
+        Ok(Self { client: parse(client)?, peer: parse(peer)? })
     }
 
-    /// The change of the Secret that writes them down, bound to the very Secret that was looked at.
-    pub(crate) fn written(&self, held: &Secret) -> Value {
+    /// The merge patch that records the states, bound to the UID and resourceVersion of `existing`.
+    pub(crate) fn patch(&self, existing: &Secret) -> Value {
         let value = if *self == Self::managed() {
             Value::Null
         } else {
-            let sides = Side::BOTH.map(|side| (side.word(), written(self.of(side))));
+            let sides = Side::BOTH.map(|side| (side.as_str(), stored(self.get(side))));
             let all: serde_json::Map<_, _> =
-                sides.into_iter().map(|(word, side)| (word.to_owned(), side)).collect();
+                sides.into_iter().map(|(name, state)| (name.to_owned(), state)).collect();
             json!(entry(TRUST_STATE, Value::Object(all).to_string()).1)
         };
         json!({
-            "metadata": { "uid": held.uid(), "resourceVersion": held.resource_version() },
+            "metadata": { "uid": existing.uid(), "resourceVersion": existing.resource_version() },
             "data": { TRUST_STATE: value },
         })
     }
 }
 
-/// As it is written. It has keys in it and is shown to nobody.
+/// The record as stored. It contains private keys and must not be logged.
 #[derive(Deserialize)]
-struct Written {
-    client: WrittenSide,
-    peer: WrittenSide,
+struct StoredStates {
+    client: StoredState,
+    peer: StoredState,
 }
 
 #[derive(Serialize, Deserialize)]
-struct WrittenSide {
-    proven: WrittenRoots,
-    told: WrittenRoots,
-    since: Option<(Timestamp, WrittenRoots)>,
+struct StoredState {
+    #[serde(rename = "proven")]
+    confirmed: StoredBundle,
+    #[serde(rename = "told")]
+    published: StoredBundle,
+    #[serde(rename = "since")]
+    overlap_start: Option<(Timestamp, StoredBundle)>,
     certificate: Option<String>,
     key: Option<String>,
-    /// An older release does not write it.
-    #[serde(default)]
-    dropped: String,
+    /// Missing in records of older releases.
+    #[serde(rename = "dropped", default)]
+    removed: String,
 }
 
 #[derive(Serialize, Deserialize)]
-struct WrittenRoots {
-    ours: bool,
-    others: String,
+struct StoredBundle {
+    #[serde(rename = "ours")]
+    managed: bool,
+    #[serde(rename = "others")]
+    external: String,
 }
 
-fn written(footing: &TrustState) -> Value {
-    let TrustState { proven, told, since, pair, dropped } = footing;
-    let roots = |it: &TrustBundle| WrittenRoots {
-        ours: it.ours,
-        others: it.others.iter().map(Certificate::pem).collect(),
+fn stored(trust_state: &TrustState) -> Value {
+    let TrustState { confirmed, published, overlap_start, operator_cert, removed } = trust_state;
+    let stored = |bundle: &TrustBundle| StoredBundle {
+        managed: bundle.managed,
+        external: bundle.external.iter().map(Certificate::pem).collect(),
     };
-    json!(WrittenSide {
-        proven: roots(proven),
-        told: roots(told),
-        since: since.as_ref().map(|(at, toward)| (*at, roots(toward))),
-        certificate: pair.as_ref().map(CertifiedKey::pem),
-        key: pair.as_ref().map(|it| it.key.pem()),
-        dropped: dropped.iter().map(Certificate::pem).collect(),
+    json!(StoredState {
+        confirmed: stored(confirmed),
+        published: stored(published),
+        overlap_start: overlap_start.as_ref().map(|(time, target)| (*time, stored(target))),
+        certificate: operator_cert.as_ref().map(CertifiedKey::pem),
+        key: operator_cert.as_ref().map(|key_pair| key_pair.key.pem()),
+        removed: removed.iter().map(Certificate::pem).collect(),
     })
 }
 
-impl WrittenSide {
-    fn read(self) -> Option<TrustState> {
-        let Self { proven, told, since, certificate, key, dropped } = self;
-        let pair = match (certificate, key) {
+impl StoredState {
+    fn parse(self) -> Option<TrustState> {
+        let Self { confirmed, published, overlap_start, certificate, key, removed } = self;
+        let operator_cert = match (certificate, key) {
             (Some(certificate), Some(key)) => {
                 Some(CertifiedKey::from_pem(certificate.as_bytes(), key.as_bytes()).ok()?)
             }
             (None, None) => None,
             (Some(_), None) | (None, Some(_)) => return None,
         };
-        let since = match since {
-            Some((at, toward)) => Some((at, toward.read()?)),
+        let overlap_start = match overlap_start {
+            Some((time, target)) => Some((time, target.parse()?)),
             None => None,
         };
-        let dropped = Certificate::parse_ca_bundle(dropped.as_bytes());
-        Some(TrustState { proven: proven.read()?, told: told.read()?, since, pair, dropped })
+        let (confirmed, published) = (confirmed.parse()?, published.parse()?);
+        let removed = Certificate::parse_ca_bundle(removed.as_bytes());
+        Some(TrustState { confirmed, published, overlap_start, operator_cert, removed })
     }
 }
 
-impl WrittenRoots {
-    /// Somebody must be trusted.
-    fn read(self) -> Option<TrustBundle> {
-        let Self { ours, others } = self;
-        let others = Certificate::parse_ca_bundle(others.as_bytes());
-        let roots = TrustBundle { ours, ..TrustBundle::external(others) };
-        (roots.ours || !roots.others.is_empty()).then_some(roots)
+impl StoredBundle {
+    /// An empty bundle is invalid: no connection would be possible.
+    fn parse(self) -> Option<TrustBundle> {
+        let Self { managed, external } = self;
+        let external = Certificate::parse_ca_bundle(external.as_bytes());
+        let bundle = TrustBundle { managed, ..TrustBundle::external(external) };
+        (bundle.managed || !bundle.external.is_empty()).then_some(bundle)
     }
 }

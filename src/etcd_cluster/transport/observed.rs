@@ -2,7 +2,8 @@
 //! dial each other, and which client scheme is advertised.
 //!
 //! What a pod listens on is read from its flags, so pods of every operator release can be read. The
-//! peer scheme of a member is in its EtcdMember, the advertised client scheme in the cluster's status.
+//! peer scheme of a member is in its EtcdMember, the advertised client scheme in the cluster's
+//! status.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::collections::BTreeMap;
@@ -51,7 +52,7 @@ pub(crate) struct Transport {
     pub(crate) new_member_scheme: Scheme,
     /// When the overlap ends, while the old scheme is still accepted.
     pub(crate) overlap_end: Option<Timestamp>,
-    /// The client scheme that the spec asks for.
+    /// The client scheme of the spec.
     desired: Scheme,
 }
 

@@ -55,7 +55,7 @@ impl Checker {
                 "lower the overlap, or raise the CA lifetime",
             );
         }
-        let lifetimes = Lifetimes { authority: ca?, leaf: leaf?, overlap: overlap? };
+        let lifetimes = Lifetimes { ca: ca?, leaf: leaf?, overlap: overlap? };
         has_image.then_some(Etcd { agent_image: image, lifetimes })
     }
 }

@@ -1,4 +1,4 @@
-//! Unusual admission requests; the usual ones are in `tests/reviews`.
+//! Unusual admission requests; the usual ones are in `tests/admission_reviews`.
 
 use serde_json::{Map, json};
 

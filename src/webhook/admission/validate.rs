@@ -45,8 +45,8 @@ fn unexpected_status(case: &AdmissionCase<'_>) -> Option<Violation> {
     };
     let hub = case.kind.hub().name;
     let detail = format!(
-        "is the operator's to write, and `{path}` of {hub} is not what it wrote: leave out the \
-         status, and the annotation {PRESERVED_FIELDS_ANNOTATION}"
+        "may only be written by the operator, and `{path}` of {hub} differs from the stored \
+         status: remove the status and the annotation {PRESERVED_FIELDS_ANNOTATION}"
     );
     Some(Violation {
         path: STATUS.to_owned(),

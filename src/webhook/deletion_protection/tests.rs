@@ -1,4 +1,5 @@
-//! Which annotation values protect; which users are denied is in `tests/reviews/delete.yaml`.
+//! Which annotation values protect; which users are denied is in
+//! `tests/admission_reviews/delete.yaml`.
 
 use serde_json::json;
 

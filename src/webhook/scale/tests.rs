@@ -1,5 +1,5 @@
 //! A number of replicas is validated as in its object; whole responses are in
-//! `tests/reviews/scale.yaml`.
+//! `tests/admission_reviews/scale.yaml`.
 
 use super::*;
 use crate::webhook::review::admission;

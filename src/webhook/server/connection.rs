@@ -92,7 +92,7 @@ async fn serve_http(stream: TrackedStream, slot: &Slot, shared: &Shared) {
     });
     let connection = http1::Builder::new()
         // The periodic sweep finds slow connections. A timer here would also close the connections
-        // that the API server keeps idle, and lose a request that it sends at that moment.
+        // that the API server keeps idle, and lose a request that it sends at the same time.
         .header_read_timeout(None)
         .max_headers(MAX_HEADERS)
         .max_header_size(MAX_HEADER_BYTES)

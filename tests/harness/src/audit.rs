@@ -1,13 +1,13 @@
-//! The audit log: who wrote what to the API, and when; of the operator also what it read.
+//! The API server's audit log: all writes, and the reads of the operator.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Seek, SeekFrom};
 
 use anyhow::{Context, Result, ensure};
-use quorate_cluster::paths::Paths as Places;
+use quorate_cluster::paths::Paths;
 use serde::Deserialize;
 
-/// A place in the log: everything after it happened later.
+/// A position in the log: later calls are behind it.
 #[derive(Clone, Copy, Debug)]
 pub struct Mark(u64);
 
@@ -15,35 +15,36 @@ pub struct Mark(u64);
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Call {
-    /// `create`, `update`, `patch`, `delete` or `deletecollection`; of the operator also `get`, `list`, `watch`.
+    /// `create`, `update`, `patch`, `delete` or `deletecollection`; of the operator also `get`,
+    /// `list`, `watch`.
     pub verb: String,
-    /// Who did it.
+    /// The authenticated user.
     pub user: User,
-    /// To what. Absent for requests that are about no object.
+    /// The object. Absent for requests without one.
     #[serde(default)]
     pub object_ref: Target,
-    /// The answer.
+    /// The response.
     #[serde(default)]
-    pub response_status: Answer,
-    /// What was sent, unless it could hold a secret.
+    pub response_status: ResponseStatus,
+    /// The request body, unless it may contain a secret.
     pub request_object: Option<serde_json::Value>,
-    /// When it came, in RFC 3339.
+    /// When the request was received, in RFC 3339.
     pub request_received_timestamp: String,
 }
 
-/// Who.
+/// The user of a call.
 #[derive(Clone, Debug, Deserialize)]
 pub struct User {
     /// The name, such as `system:serviceaccount:quorate-system:quorate`.
     #[serde(default)]
     pub username: String,
-    /// What else is known of it, such as the pod that holds the token.
+    /// Further attributes, such as the pod of the token.
     #[serde(default)]
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
 impl User {
-    /// The pod in which the call was made, if it was made with a pod's token.
+    /// The pod that made the call, if it used a pod's token.
     #[must_use]
     pub fn pod(&self) -> Option<&str> {
         let names = self.extra.get("authentication.kubernetes.io/pod-name")?;
@@ -51,26 +52,26 @@ impl User {
     }
 }
 
-/// What.
+/// The object of a call.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Target {
-    /// The API group; empty is the core.
+    /// The API group; empty for the core group.
     pub api_group: String,
-    /// The kind in plural, as in URLs.
+    /// The plural resource name, as in URLs.
     pub resource: String,
     /// `status`, `scale` and so on.
     pub subresource: String,
-    /// The namespace; empty for cluster-wide kinds.
+    /// The namespace; empty for cluster-scoped resources.
     pub namespace: String,
-    /// The name; empty when the server chose it.
+    /// The name; empty if the server generated it.
     pub name: String,
 }
 
-/// How it ended.
+/// The response of a call.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Answer {
+pub struct ResponseStatus {
     /// The HTTP status.
     pub code: u16,
 }
@@ -78,46 +79,47 @@ pub struct Answer {
 /// The present end of the log.
 ///
 /// # Errors
-/// If there is no log.
-pub fn mark(places: &Places) -> Result<Mark> {
-    let text = std::fs::read(places.audit_log()).context("there is no audit log")?;
-    // The last line may be under way.
+/// If the log does not exist.
+pub fn mark(paths: &Paths) -> Result<Mark> {
+    let text = std::fs::read(paths.audit_log()).context("the audit log does not exist")?;
+    // The last line may be incomplete.
     let complete =
         text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end.saturating_add(1));
     Ok(Mark(u64::try_from(complete)?))
 }
 
 impl Call {
-    /// Whether it could change anything.
+    /// Whether the verb is a write.
     #[must_use]
     pub fn writes(&self) -> bool {
         !["get", "list", "watch"].contains(&self.verb.as_str())
     }
 }
 
-/// The writes since a mark, in order. The apiserver writes the log before it answers, so what a story has
-/// seen happen is in it.
+/// The writes since a mark, in order. The API server writes the log before it responds, so the log
+/// contains every call whose effect a test has observed.
 ///
 /// # Errors
 /// If the log cannot be read.
-pub fn since(places: &Places, mark: Mark) -> Result<Vec<Call>> {
-    let mut calls = calls_since(places, mark)?;
+pub fn writes_since(paths: &Paths, mark: Mark) -> Result<Vec<Call>> {
+    let mut calls = calls_since(paths, mark)?;
     calls.retain(Call::writes);
     Ok(calls)
 }
 
-/// The same with the reads that are logged.
+/// The same with the logged reads.
 ///
 /// # Errors
-/// As [`since`].
-pub fn calls_since(places: &Places, mark: Mark) -> Result<Vec<Call>> {
-    let mut file = std::fs::File::open(places.audit_log()).context("there is no audit log")?;
-    // The apiserver begins a new file when this one is full.
-    ensure!(file.metadata()?.len() >= mark.0, "the audit log was begun anew since the mark");
+/// As [`writes_since`].
+pub fn calls_since(paths: &Paths, mark: Mark) -> Result<Vec<Call>> {
+    let mut file =
+        std::fs::File::open(paths.audit_log()).context("the audit log does not exist")?;
+    // The API server rotates a full log.
+    ensure!(file.metadata()?.len() >= mark.0, "the audit log was rotated since the mark");
     file.seek(SeekFrom::Start(mark.0))?;
     let mut text = String::new();
     file.read_to_string(&mut text)?;
-    // The last line may be under way.
+    // The last line may be incomplete.
     let complete = text.rfind('\n').map_or("", |end| text.get(..end).unwrap_or_default());
     complete
         .lines()

@@ -1,4 +1,4 @@
-//! The control plane's etcd, read directly: what the apiserver really stored, byte by byte.
+//! The control plane's etcd, read directly: the bytes that the API server stored.
 
 use std::path::PathBuf;
 
@@ -6,38 +6,37 @@ use anyhow::{Context, Result};
 use etcd_client::{Certificate, Client, ConnectOptions, GetOptions, Identity, TlsOptions};
 use quorate_cluster::{components, pki};
 
-use crate::story::Story;
+use crate::context::TestContext;
 
-/// So much is read at a time.
-const PAGE: i64 = 500;
+const PAGE_SIZE: i64 = 500;
 
-/// What is kept under a key.
+/// A key of the control plane's etcd with its value.
 #[derive(Clone, Debug)]
-pub struct Kept {
+pub struct StoredObject {
     /// The key, such as `/registry/configmaps/default/name`.
     pub key: String,
-    /// The bytes.
+    /// The stored bytes.
     pub value: Vec<u8>,
 }
 
-/// A connection to it.
+/// A connection to the control plane's etcd.
 pub struct ControlPlane {
     client: Client,
 }
 
-impl Story {
+impl TestContext {
     /// Connects to the control plane's etcd.
     ///
     /// # Errors
-    /// If it does not answer.
+    /// If etcd is unreachable.
     pub async fn control_plane(&self) -> Result<ControlPlane> {
         let read = |path: PathBuf| {
             std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))
         };
-        let own = pki::key_pair(&self.places, "etcd-client");
+        let own = pki::key_pair(&self.paths, "etcd-client");
         let tls = TlsOptions::new()
             .ca_certificate(Certificate::from_pem(read(
-                pki::key_pair(&self.places, "etcd-ca").cert,
+                pki::key_pair(&self.paths, "etcd-ca").cert,
             )?))
             .identity(Identity::from_pem(read(own.cert)?, read(own.key)?));
         let endpoint = components::etcd::endpoint(&self.settings.network);
@@ -52,29 +51,32 @@ impl ControlPlane {
     /// The bytes under a key such as `/registry/configmaps/default/name`.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If the key cannot be read.
     pub async fn get(&mut self, key: &str) -> Result<Option<Vec<u8>>> {
-        let answer =
+        let response =
             self.client.get(key, None).await.with_context(|| format!("cannot read {key}"))?;
-        Ok(answer.kvs().first().map(|pair| pair.value().to_vec()))
+        Ok(response.kvs().first().map(|pair| pair.value().to_vec()))
     }
 
-    /// Everything below a prefix.
+    /// All keys with a prefix.
     ///
     /// # Errors
-    /// If it cannot be read.
-    pub async fn all(&mut self, prefix: &str) -> Result<Vec<Kept>> {
+    /// If they cannot be read.
+    pub async fn list(&mut self, prefix: &str) -> Result<Vec<StoredObject>> {
         let end = format!("{prefix}\u{ff}").into_bytes();
         let (mut found, mut next) = (Vec::new(), prefix.as_bytes().to_vec());
         loop {
-            let options = GetOptions::new().with_range(end.clone()).with_limit(PAGE);
-            let answer = self.client.get(next.clone(), Some(options)).await;
-            let answer = answer.with_context(|| format!("cannot read {prefix}"))?;
-            for pair in answer.kvs() {
-                found.push(Kept { key: pair.key_str()?.to_owned(), value: pair.value().to_vec() });
+            let options = GetOptions::new().with_range(end.clone()).with_limit(PAGE_SIZE);
+            let response = self.client.get(next.clone(), Some(options)).await;
+            let response = response.with_context(|| format!("cannot read {prefix}"))?;
+            for pair in response.kvs() {
+                found.push(StoredObject {
+                    key: pair.key_str()?.to_owned(),
+                    value: pair.value().to_vec(),
+                });
             }
             match found.last() {
-                Some(last) if answer.more() => {
+                Some(last) if response.more() => {
                     next = last.key.as_bytes().to_vec();
                     next.push(0);
                 }
@@ -83,14 +85,14 @@ impl ControlPlane {
         }
     }
 
-    /// The keys below a prefix.
+    /// The names of all keys with a prefix.
     ///
     /// # Errors
     /// If they cannot be read.
     pub async fn keys(&mut self, prefix: &str) -> Result<Vec<String>> {
         let options = GetOptions::new().with_prefix().with_keys_only();
-        let answer = self.client.get(prefix, Some(options)).await;
-        let answer = answer.with_context(|| format!("cannot list {prefix}"))?;
-        answer.kvs().iter().map(|pair| Ok(pair.key_str()?.to_owned())).collect()
+        let response = self.client.get(prefix, Some(options)).await;
+        let response = response.with_context(|| format!("cannot list {prefix}"))?;
+        response.kvs().iter().map(|pair| Ok(pair.key_str()?.to_owned())).collect()
     }
 }

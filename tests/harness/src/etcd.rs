@@ -1,10 +1,11 @@
-//! etcd as its users see it: every member of a cluster, dialled at its pod with the cluster's own client Secret.
+//! etcd from a client's side: a connection to every member of a cluster, with the cluster's own
+//! client Secret.
 //!
-//! The pods are listed again and again, because members come and go under a story's feet.
+//! The pods are listed again and again, because members are added and removed during a test.
 
-mod ask;
-mod dial;
-mod upkeep;
+mod endpoint;
+mod maintenance;
+mod probe;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,43 +18,43 @@ use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt};
 use tokio::sync::Mutex;
 
-pub use ask::{Answer, Listed, Registered, Value};
-use dial::Access;
-pub use dial::Endpoint;
-pub use upkeep::File;
+use endpoint::Credentials;
+pub use endpoint::Endpoint;
+pub use maintenance::DatabaseFile;
+pub use probe::{KeyValue, ListedMember, MemberList, MemberProbe};
 
-/// On everything of an EtcdCluster: its name.
+/// The label on every object of an EtcdCluster, with the cluster's name.
 pub const CLUSTER_LABEL: &str = "etcd.appdelivery.cncf.io/cluster";
-/// How old the list of pods may be.
-const FRESH: Duration = Duration::from_millis(400);
-/// How long it may take until a user sees that the Secret says something else.
-const READ: Duration = Duration::from_secs(2);
-/// How long a question to one member may take.
-const SOON: Duration = Duration::from_secs(2);
+/// How often the pods are listed.
+const POD_LIST_INTERVAL: Duration = Duration::from_millis(400);
+/// How often the client Secret is read, as an application would.
+const SECRET_INTERVAL: Duration = Duration::from_secs(2);
+/// The timeout of one request to one member, or to the API server.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Somebody who uses a cluster. Clones share their connections.
+/// A client of a cluster. Clones share their connections.
 #[derive(Clone)]
-pub struct EtcdUser {
+pub struct EtcdClient {
     client: Client,
     namespace: String,
     selector: String,
-    /// The EtcdCluster whose Secret opens the door; without one, the door is open.
+    /// The EtcdCluster whose client Secret is used; plaintext without one.
     cluster: Option<String>,
-    known: Arc<Mutex<Known>>,
+    cache: Arc<Mutex<Cache>>,
 }
 
-/// What was found out last.
 #[derive(Default)]
-struct Known {
-    at: Option<Instant>,
-    access: Option<Access>,
+struct Cache {
+    /// When the pods were listed.
+    listed_at: Option<Instant>,
+    credentials: Option<Credentials>,
     /// When the Secret was read.
-    read: Option<Instant>,
+    secret_read_at: Option<Instant>,
     endpoints: Vec<Endpoint>,
 }
 
-impl EtcdUser {
-    /// A user of an EtcdCluster.
+impl EtcdClient {
+    /// A client of an EtcdCluster.
     #[must_use]
     pub fn of_cluster(client: &Client, namespace: &str, cluster: &str) -> Self {
         Self {
@@ -61,11 +62,11 @@ impl EtcdUser {
             namespace: namespace.to_owned(),
             selector: format!("{CLUSTER_LABEL}={cluster}"),
             cluster: Some(cluster.to_owned()),
-            known: Arc::default(),
+            cache: Arc::default(),
         }
     }
 
-    /// A user of pods that nobody manages and that speak in the clear.
+    /// A client of etcd pods without an EtcdCluster and without TLS.
     #[must_use]
     pub fn of_pods(client: &Client, namespace: &str, selector: &str) -> Self {
         Self {
@@ -73,200 +74,205 @@ impl EtcdUser {
             namespace: namespace.to_owned(),
             selector: selector.to_owned(),
             cluster: None,
-            known: Arc::default(),
+            cache: Arc::default(),
         }
     }
 
-    /// The members that run, by their pods.
+    /// The running members, by their pods.
     ///
     /// # Errors
-    /// If there is no Secret to dial with.
+    /// If no client Secret exists.
     pub async fn endpoints(&self) -> Result<Vec<Endpoint>> {
-        let mut known = self.known.lock().await;
-        if known.at.is_some_and(|at| at.elapsed() < FRESH) {
-            return Ok(known.endpoints.clone());
+        let mut cache = self.cache.lock().await;
+        if cache.listed_at.is_some_and(|at| at.elapsed() < POD_LIST_INTERVAL) {
+            return Ok(cache.endpoints.clone());
         }
         let pods = Api::<Pod>::namespaced(self.client.clone(), &self.namespace);
-        // An API that is away changes nothing for those who know where the members are.
+        // While the API server is unreachable, the known endpoints stay in use.
         let own = ListParams::default().labels(&self.selector);
-        let Ok(Ok(pods)) = tokio::time::timeout(SOON, pods.list(&own)).await else {
-            return Ok(known.endpoints.clone());
+        let Ok(Ok(pods)) = tokio::time::timeout(REQUEST_TIMEOUT, pods.list(&own)).await else {
+            return Ok(cache.endpoints.clone());
         };
-        self.read_anew(&mut known).await;
+        self.refresh_credentials(&mut cache).await;
         let (mut found, mut failed) = (Vec::new(), None);
         for pod in pods.items.iter().filter(|pod| serves(pod)) {
-            let kept = known.endpoints.iter().find(|it| it.is_of(pod)).cloned();
-            match kept {
+            let known = cache.endpoints.iter().find(|endpoint| endpoint.is_of(pod)).cloned();
+            match known {
                 Some(endpoint) => found.push(endpoint),
-                None => match self.dialled(&mut known, pod).await {
+                None => match self.connect(&mut cache, pod).await {
                     Ok(endpoint) => found.push(endpoint),
                     Err(error) => failed = Some(error),
                 },
             }
         }
-        // Also when it failed, or everybody would ask the API again at once.
-        known.endpoints.clone_from(&found);
-        known.at = Some(Instant::now());
+        // Also after a failure: otherwise all clones would list the pods again at once.
+        cache.endpoints.clone_from(&found);
+        cache.listed_at = Some(Instant::now());
         match failed {
             Some(error) if found.is_empty() => Err(error),
             Some(_) | None => Ok(found),
         }
     }
 
-    /// Dials everybody anew if the Secret says another way than before: it is what an application does.
-    async fn read_anew(&self, known: &mut Known) {
-        let is_due = known.read.is_none_or(|at| at.elapsed() >= READ);
-        let (Some(before), Some(cluster)) = (&known.access, &self.cluster) else { return };
+    /// Reconnects to all members if the scheme in the Secret has changed, as an application does.
+    async fn refresh_credentials(&self, cache: &mut Cache) {
+        let is_due = cache.secret_read_at.is_none_or(|at| at.elapsed() >= SECRET_INTERVAL);
+        let (Some(before), Some(cluster)) = (&cache.credentials, &self.cluster) else { return };
         if !is_due {
             return;
         }
-        known.read = Some(Instant::now());
+        cache.secret_read_at = Some(Instant::now());
         let secrets = Api::<Secret>::namespaced(self.client.clone(), &self.namespace);
         let name = format!("{cluster}-client");
-        // What cannot be read has not changed for its readers.
-        let Ok(Ok(secret)) = tokio::time::timeout(SOON, secrets.get(&name)).await else { return };
-        let Ok(access) = Access::read(&secret) else { return };
-        if !access.is_like(before) {
-            known.endpoints.clear();
-            known.access = Some(access);
+        // A Secret that cannot be read changes nothing for its readers.
+        let read = tokio::time::timeout(REQUEST_TIMEOUT, secrets.get(&name)).await;
+        let Ok(Ok(secret)) = read else { return };
+        let Ok(credentials) = Credentials::read(&secret) else { return };
+        if !credentials.same_scheme(before) {
+            cache.endpoints.clear();
+            cache.credentials = Some(credentials);
         }
     }
 
-    async fn dialled(&self, known: &mut Known, pod: &Pod) -> Result<Endpoint> {
+    async fn connect(&self, cache: &mut Cache, pod: &Pod) -> Result<Endpoint> {
         let Some(cluster) = &self.cluster else {
-            return Endpoint::dial(pod, None).await;
+            return Endpoint::connect(pod, None).await;
         };
         let secrets = Api::<Secret>::namespaced(self.client.clone(), &self.namespace);
         match secrets.get(&format!("{cluster}-client")).await {
-            Ok(secret) => known.access = Some(Access::read(&secret)?),
-            // A cluster that was left alone may outlive it; what opened the door before still does.
-            Err(error) if known.access.is_none() => {
-                return Err(error).context("the Secret for clients cannot be read");
+            Ok(secret) => cache.credentials = Some(Credentials::read(&secret)?),
+            // Members of a disconnected cluster outlive the Secret; its credentials stay valid.
+            Err(error) if cache.credentials.is_none() => {
+                return Err(error).context("the client Secret cannot be read");
             }
             Err(_still_known) => {}
         }
         let host = format!("{}.{}.svc", pod.name_any(), self.namespace);
-        let access = known.access.as_ref().context("nothing opens the door")?;
-        Endpoint::dial(pod, Some((access, &host))).await
+        let credentials = cache.credentials.as_ref().context("no credentials")?;
+        Endpoint::connect(pod, Some((credentials, &host))).await
     }
 
-    /// Hangs up. Under TLS whoever holds a line keeps a member from ending for a second or more.
-    pub async fn hang_up(&self) {
-        *self.known.lock().await = Known::default();
+    /// Closes all connections. An open TLS connection delays the shutdown of a member for a second
+    /// or more.
+    pub async fn disconnect(&self) {
+        *self.cache.lock().await = Cache::default();
     }
 
-    /// Asks every member that runs; those that do not answer are there without an answer.
+    /// Probes every running member; `None` for an unreachable one.
     ///
     /// # Errors
-    /// As [`EtcdUser::endpoints`].
-    pub async fn ask_all(&self) -> Result<Vec<(String, Option<Answer>)>> {
+    /// As [`EtcdClient::endpoints`].
+    pub async fn probe_all(&self) -> Result<Vec<(String, Option<MemberProbe>)>> {
         let endpoints = self.endpoints().await?;
-        let asked = endpoints.iter().map(async |endpoint| {
-            let answer = tokio::time::timeout(SOON, endpoint.ask()).await;
-            (endpoint.member.clone(), answer.ok().and_then(Result::ok))
+        let probes = endpoints.iter().map(async |endpoint| {
+            let probe = tokio::time::timeout(REQUEST_TIMEOUT, endpoint.probe()).await;
+            (endpoint.member.clone(), probe.ok().and_then(Result::ok))
         });
-        Ok(join_all(asked).await)
+        Ok(join_all(probes).await)
     }
 
-    /// The members as etcd lists them, asked in a way that needs a quorum.
+    /// The member list, from a member whose linearizable read succeeds.
     ///
     /// # Errors
-    /// If nobody answers so.
-    pub async fn listed(&self) -> Result<Listed> {
+    /// If no member has a quorum.
+    pub async fn member_list(&self) -> Result<MemberList> {
         let mut last = None;
         for endpoint in self.endpoints().await? {
-            match tokio::time::timeout(SOON, endpoint.listed()).await {
-                Ok(Ok(listed)) => return Ok(listed),
+            match tokio::time::timeout(REQUEST_TIMEOUT, endpoint.member_list()).await {
+                Ok(Ok(members)) => return Ok(members),
                 Ok(Err(error)) => last = Some(error),
                 Err(_elapsed) => {}
             }
         }
-        Err(last.unwrap_or_else(|| anyhow::anyhow!("nobody answers")))
+        Err(last.unwrap_or_else(|| anyhow::anyhow!("no member is reachable")))
     }
 
-    /// What etcd lists, if there are just so many voters, all started, each answers in its pod with a read that needs a
-    /// quorum, and nobody else is there.
+    /// The member list, if the cluster has exactly this many voters and no learner, all of them are
+    /// started, and a linearizable read succeeds on each of them.
     ///
     /// # Errors
     /// What is missing.
-    pub async fn well(&self, voters: usize) -> Result<Listed> {
-        let listed = self.listed().await?;
-        let names = || listed.members.iter().map(ToString::to_string).collect::<Vec<_>>();
-        let right = listed.members.len() == voters && listed.members.iter().all(|it| !it.learner);
-        ensure!(right, "etcd lists {:?} instead of {voters} voters", names());
-        let asked = self.ask_all().await?;
-        for member in &listed.members {
-            let answer = asked.iter().find(|(name, _)| *name == member.name);
-            let answer = answer.with_context(|| format!("{member} has no pod that runs"))?;
-            let answer = answer.1.as_ref().with_context(|| format!("{member} does not answer"))?;
-            ensure!(answer.agrees, "{member} cannot read with a quorum");
-            ensure!(answer.id == member.id, "{member} says that it is {:x}", answer.id);
-            ensure!(answer.cluster == listed.cluster, "{member} is in another cluster");
+    pub async fn healthy(&self, voters: usize) -> Result<MemberList> {
+        let list = self.member_list().await?;
+        let names = || list.members.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let complete =
+            list.members.len() == voters && list.members.iter().all(|member| !member.is_learner);
+        ensure!(complete, "etcd lists {:?} instead of {voters} voters", names());
+        let probes = self.probe_all().await?;
+        for member in &list.members {
+            let probe = probes.iter().find(|(name, _)| *name == member.name);
+            let probe = probe.with_context(|| format!("{member} has no running pod"))?;
+            let probe = probe.1.as_ref().with_context(|| format!("{member} is unreachable"))?;
+            ensure!(probe.linearizable_read_ok, "{member}: the linearizable read fails");
+            ensure!(probe.id == member.id, "{member} reports the ID {:x}", probe.id);
+            ensure!(probe.cluster == list.cluster, "{member} is in another cluster");
         }
-        ensure!(asked.len() == voters, "{} pods run for {voters} voters", asked.len());
-        Ok(listed)
+        ensure!(probes.len() == voters, "{} pods run for {voters} voters", probes.len());
+        Ok(list)
     }
 
-    /// The hash of all data at one revision, if every member has the same. Nobody may write meanwhile.
+    /// The hash of all data at one revision, if all members have the same. No client may write
+    /// meanwhile.
     ///
     /// # Errors
-    /// If they differ, or one does not answer.
-    pub async fn same_everywhere(&self) -> Result<u32> {
+    /// If the hashes differ, or a member is unreachable.
+    pub async fn same_data_hash(&self) -> Result<u32> {
         let endpoints = self.endpoints().await?;
-        let first = endpoints.first().context("nobody runs")?;
+        let first = endpoints.first().context("no member is running")?;
         let revision = first.revision().await?;
         let mut hashes = Vec::new();
         for endpoint in &endpoints {
-            let hash = tokio::time::timeout(SOON, endpoint.hash(revision)).await;
-            let hash = hash.with_context(|| format!("{} is silent", endpoint.member))?;
+            let hash = tokio::time::timeout(REQUEST_TIMEOUT, endpoint.hash(revision)).await;
+            let hash = hash.with_context(|| format!("{} does not respond", endpoint.member))?;
             hashes.push((endpoint.member.clone(), hash?));
         }
-        let (_, hash) = hashes.first().context("nobody runs")?;
+        let (_, hash) = hashes.first().context("no member is running")?;
         let same = hashes.iter().all(|(_, other)| other == hash);
         ensure!(same, "the data differs at revision {revision}: {hashes:?}");
         Ok(*hash)
     }
 
-    /// Writes a value through whoever takes it.
+    /// Writes a value through the first member that accepts the write.
     ///
     /// # Errors
-    /// If nobody does.
+    /// If no member does.
     pub async fn put(&self, key: &str, value: &str) -> Result<i64> {
         let mut last = None;
         for endpoint in self.endpoints().await? {
-            match tokio::time::timeout(SOON, endpoint.put(key, value)).await {
+            match tokio::time::timeout(REQUEST_TIMEOUT, endpoint.put(key, value)).await {
                 Ok(Ok(revision)) => return Ok(revision),
                 Ok(Err(error)) => last = Some(error),
                 Err(_elapsed) => {}
             }
         }
-        Err(last.unwrap_or_else(|| anyhow::anyhow!("nobody answers"))).context("cannot write")
+        Err(last.unwrap_or_else(|| anyhow::anyhow!("no member is reachable")))
+            .context("cannot write")
     }
 
-    /// Raises an alarm for the first member that takes it, or ends it.
+    /// Activates or disarms an alarm of the first member.
     ///
     /// # Errors
-    /// If nobody answers.
+    /// If no member is reachable.
     pub async fn alarm(&self, action: AlarmAction, alarm: AlarmType) -> Result<()> {
         let endpoints = self.endpoints().await?;
-        let first = endpoints.first().context("nobody answers")?;
-        let asked = first.ask().await?;
+        let first = endpoints.first().context("no member is running")?;
+        let probe = first.probe().await?;
         let mut options = AlarmOptions::new();
-        options.with_member(asked.id);
+        options.with_member(probe.id);
         first.client.clone().alarm(action, alarm, Some(options)).await?;
         Ok(())
     }
 
-    /// Whether etcd takes a user with this password; nothing if it asks for none.
+    /// Whether etcd accepts this user and password; `None` if authentication is disabled.
     ///
     /// # Errors
-    /// If nobody answers.
-    pub async fn takes(&self, user: &str, password: &str) -> Result<Option<bool>> {
+    /// If no member is reachable.
+    pub async fn authenticate(&self, user: &str, password: &str) -> Result<Option<bool>> {
         let endpoints = self.endpoints().await?;
-        let first = endpoints.first().context("nobody answers")?;
+        let first = endpoints.first().context("no member is running")?;
         let mut client = first.client.auth_client();
-        let asked = client.authenticate(user.to_owned(), password.to_owned());
-        match tokio::time::timeout(SOON, asked).await.context("no answer")? {
+        let request = client.authenticate(user.to_owned(), password.to_owned());
+        match tokio::time::timeout(REQUEST_TIMEOUT, request).await.context("no response")? {
             Ok(_) => Ok(Some(true)),
             Err(etcd_client::Error::GRpcStatus(status))
                 if status.message().contains("not enabled") =>
@@ -280,34 +286,35 @@ impl EtcdUser {
         }
     }
 
-    /// What is under a key, read in a way that needs a quorum.
+    /// A key, by a linearizable read.
     ///
     /// # Errors
-    /// If nobody answers so.
-    pub async fn get(&self, key: &str) -> Result<Option<Value>> {
-        Ok(self.below(key).await?.into_iter().find(|it| it.key == key))
+    /// If no member has a quorum.
+    pub async fn get(&self, key: &str) -> Result<Option<KeyValue>> {
+        Ok(self.get_prefix(key).await?.into_iter().find(|entry| entry.key == key))
     }
 
-    /// What is below a prefix, read in a way that needs a quorum.
+    /// The keys with a prefix, by a linearizable read.
     ///
     /// # Errors
-    /// If nobody answers so.
-    pub async fn below(&self, prefix: &str) -> Result<Vec<Value>> {
+    /// If no member has a quorum.
+    pub async fn get_prefix(&self, prefix: &str) -> Result<Vec<KeyValue>> {
         let mut last = None;
         for endpoint in self.endpoints().await? {
-            match tokio::time::timeout(SOON, endpoint.below(prefix)).await {
+            match tokio::time::timeout(REQUEST_TIMEOUT, endpoint.get_prefix(prefix)).await {
                 Ok(Ok(values)) => return Ok(values),
                 Ok(Err(error)) => last = Some(error),
                 Err(_elapsed) => {}
             }
         }
-        Err(last.unwrap_or_else(|| anyhow::anyhow!("nobody answers"))).context("cannot read")
+        Err(last.unwrap_or_else(|| anyhow::anyhow!("no member is reachable")))
+            .context("cannot read")
     }
 }
 
-/// One that is on its way out still has an address, and soon nobody at it.
+/// A terminating pod still has an IP, and its member stops.
 fn serves(pod: &Pod) -> bool {
     let status = pod.status.as_ref();
     let running = status.and_then(|status| status.phase.as_deref()) == Some("Running");
-    running && pod.metadata.deletion_timestamp.is_none() && dial::address(pod).is_some()
+    running && pod.metadata.deletion_timestamp.is_none() && endpoint::address(pod).is_some()
 }

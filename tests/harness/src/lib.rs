@@ -1,41 +1,42 @@
-//! What the stories on the real cluster have in common.
+//! Shared helpers of the end-to-end tests on the local cluster.
 //!
 //! ```text
-//!   tell("name", Disturbs::Nothing, async |story| { ... })
+//!   run("name", Isolation::Parallel, async |ctx| { ... })
 //!        |         |                        |
 //!        |         |                        +-- a namespace under `restricted`, a client, kubectl, waiting
-//!        |         +-- may others run meanwhile? (a lock, shared or not)
-//!        +-- names the namespace, and the report when it fails
+//!        |         +-- may other tests run at the same time? (a shared or an exclusive lock)
+//!        +-- names the namespace, and the report of a failure
 //! ```
 //!
-//! | a story wants to...                                  | file               |
-//! | ---------------------------------------------------- | ------------------ |
-//! | wait for something, with a deadline that explains    | `waiting.rs`       |
-//! | run a pod and talk to it                             | `pods.rs`          |
-//! | know who wrote what to the API                       | `audit.rs`         |
-//! | read the control plane's etcd                        | `control_plane.rs` |
-//! | stop a part or a pod's process, cut a pod's network  | `disturb.rs`       |
-//! | empty, fill or measure what belongs to a pod         | `belongings.rs`    |
-//! | have the operator in the cluster                     | `operator.rs`      |
-//! | make, edit and await an EtcdCluster                  | `etcd_cluster.rs`  |
-//! | ask the members of an etcd                           | `etcd.rs`          |
-//! | write, and know that nothing is lost                 | `writer.rs`        |
-//! | know that a status does not lie                      | `watchman.rs`      |
+//! | purpose                                                   | file               |
+//! | --------------------------------------------------------- | ------------------ |
+//! | wait for a state, with a timeout that reports diagnostics | `waiting.rs`       |
+//! | run a pod and exec into it                                | `pods.rs`          |
+//! | read the audit log                                        | `audit.rs`         |
+//! | read the control plane's etcd                             | `control_plane.rs` |
+//! | pause a component or a pod, isolate a pod's network       | `faults.rs`        |
+//! | delay messages between members                            | `latency.rs`       |
+//! | wipe, fill, corrupt or measure a pod's volume and memory  | `node_state.rs`    |
+//! | install the operator                                      | `operator.rs`      |
+//! | create, edit and wait for an EtcdCluster                  | `etcd_cluster.rs`  |
+//! | query the members of an etcd cluster                      | `etcd.rs`          |
+//! | write, and verify that no acknowledged write is lost      | `writer.rs`        |
+//! | verify status and membership invariants                   | `invariants.rs`    |
 
 pub mod audit;
-pub mod belongings;
+pub mod context;
 pub mod control_plane;
 pub mod diagnosis;
-pub mod disturb;
 pub mod etcd;
 pub mod etcd_cluster;
+pub mod faults;
+pub mod invariants;
+pub mod latency;
+pub mod node_state;
 pub mod operator;
 pub mod pods;
-pub mod slowness;
-pub mod story;
 pub mod waiting;
-pub mod watchman;
 pub mod writer;
 
+pub use context::{Isolation, TestContext, run};
 pub use quorate_cluster::images::catalog;
-pub use story::{Disturbs, Story, tell};

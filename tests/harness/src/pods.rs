@@ -1,4 +1,4 @@
-//! Pods for stories: small, and such that the `restricted` Pod Security standard takes them.
+//! Small pods that the `restricted` Pod Security standard admits.
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::Pod;
@@ -7,9 +7,9 @@ use kube::api::PostParams;
 use serde_json::{Value, json};
 
 use crate::catalog;
-use crate::story::Story;
+use crate::context::TestContext;
 
-/// A pod under `restricted`: one container, no rights, a read-only root.
+/// A pod under `restricted`: one container, no privileges, a read-only root filesystem.
 #[must_use]
 pub fn restricted(name: &str, image: &str, command: &[&str]) -> Value {
     json!({
@@ -40,10 +40,10 @@ pub fn restricted(name: &str, image: &str, command: &[&str]) -> Value {
     })
 }
 
-/// A pod that serves a page with these words on port 8000.
+/// A pod that serves a page with this text on port 8000.
 #[must_use]
-pub fn web(name: &str, words: &str) -> Value {
-    let serve = format!("echo '{words}' > /www/index.html; exec httpd -f -p 8000 -h /www");
+pub fn web(name: &str, text: &str) -> Value {
+    let serve = format!("echo '{text}' > /www/index.html; exec httpd -f -p 8000 -h /www");
     let mut pod = restricted(name, catalog::BUSYBOX, &["sh", "-c", &serve]);
     with_volume(&mut pod, "www", "/www", &json!({ "emptyDir": {} }));
     let probe = json!({ "httpGet": { "path": "/", "port": 8000 }, "periodSeconds": 1 });
@@ -53,11 +53,11 @@ pub fn web(name: &str, words: &str) -> Value {
     pod
 }
 
-/// Gives the pod's container a volume of this source.
+/// Adds a volume of this source to the pod and mounts it into the container.
 pub fn with_volume(pod: &mut Value, name: &str, path: &str, source: &Value) {
     let mut volume = source.clone();
-    let mut add = |place: &str, list: &str, entry: Value| {
-        let owner = pod.pointer_mut(place).and_then(Value::as_object_mut);
+    let mut add = |path: &str, list: &str, entry: Value| {
+        let owner = pod.pointer_mut(path).and_then(Value::as_object_mut);
         let list = owner.map(|owner| owner.entry(list).or_insert_with(|| json!([])));
         if let Some(list) = list.and_then(Value::as_array_mut) {
             list.push(entry);
@@ -70,21 +70,21 @@ pub fn with_volume(pod: &mut Value, name: &str, path: &str, source: &Value) {
     add("/spec", "volumes", volume);
 }
 
-impl Story {
+impl TestContext {
     /// Creates a pod.
     ///
     /// # Errors
-    /// If the API refuses it.
+    /// If the API server rejects the pod.
     pub async fn create_pod(&self, pod: Value) -> Result<Pod> {
-        let pod: Pod = serde_json::from_value(pod).context("that is no pod")?;
-        let made = self.api::<Pod>().create(&PostParams::default(), &pod).await;
-        made.with_context(|| format!("pod {} was refused", pod.name_any()))
+        let pod: Pod = serde_json::from_value(pod).context("not a pod")?;
+        let created = self.api::<Pod>().create(&PostParams::default(), &pod).await;
+        created.with_context(|| format!("pod {} was rejected", pod.name_any()))
     }
 
-    /// Runs a command in a pod and returns what it printed.
+    /// Runs a command in a pod and returns its output.
     ///
     /// # Errors
-    /// With what it said, if it did not succeed.
+    /// With the error output, if the command fails.
     pub async fn exec(&self, pod: &str, command: &[&str]) -> Result<String> {
         let mut args = vec!["exec", pod, "--"];
         args.extend(command);

@@ -1,4 +1,5 @@
-//! Waiting for an object to look as it should: with a deadline, and with what was seen when it expires.
+//! Waiting for a state, with a timeout that reports the last observation and the state of the
+//! namespace.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -10,23 +11,24 @@ use kube::Resource;
 use quorate_cluster::wait;
 use serde::de::DeserializeOwned;
 
+use crate::context::TestContext;
 use crate::diagnosis;
-use crate::story::Story;
 
-/// How long a step of a story may take, unless it says otherwise.
-pub const PATIENCE: Duration = Duration::from_mins(1);
+/// The timeout of one step of a test, unless the test sets another.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_mins(1);
 
-impl Story {
-    /// Waits until an object is there and `look` finds nothing missing; `look` says what is.
+impl TestContext {
+    /// Waits until an object exists and `check` accepts it; `check` returns what is missing.
     ///
     /// # Errors
-    /// When the deadline passes: what was waited for, what was missing last, and the state of the namespace.
+    /// After the timeout: what was waited for, what was missing last, and the state of the
+    /// namespace.
     pub async fn wait_for<K, T>(
         &self,
         name: &str,
         what: &str,
-        deadline: Duration,
-        mut look: impl FnMut(&K) -> Result<T, String>,
+        timeout: Duration,
+        mut check: impl FnMut(&K) -> Result<T, String>,
     ) -> Result<T>
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
@@ -36,32 +38,33 @@ impl Story {
     {
         let api = self.api::<K>();
         let kind = K::kind(&());
-        self.wait_until(&format!("{kind} {name} {what}"), deadline, async || {
+        self.wait_until(&format!("{kind} {name} {what}"), timeout, async || {
             match api.get_opt(name).await {
-                Ok(Some(object)) => look(&object),
-                Ok(None) => Err(format!("there is no {kind} {name}")),
-                Err(error) => Err(format!("the API does not answer: {error}")),
+                Ok(Some(object)) => check(&object),
+                Ok(None) => Err(format!("{kind} {name} does not exist")),
+                Err(error) => Err(format!("the API request failed: {error}")),
             }
         })
         .await
     }
 
-    /// Waits until `look` finds nothing missing; `look` says what is.
+    /// Waits until `check` succeeds; `check` returns what is missing.
     ///
     /// # Errors
-    /// As [`Story::wait_for`].
+    /// As [`TestContext::wait_for`].
     pub async fn wait_until<T>(
         &self,
         what: &str,
-        deadline: Duration,
-        mut look: impl AsyncFnMut() -> Result<T, String>,
+        timeout: Duration,
+        mut check: impl AsyncFnMut() -> Result<T, String>,
     ) -> Result<T> {
-        let look = async || look().await.map_err(anyhow::Error::msg);
-        match wait::until(what, deadline, look).await {
+        let check = async || check().await.map_err(anyhow::Error::msg);
+        match wait::until(what, timeout, check).await {
             Ok(found) => Ok(found),
             Err(error) => {
-                let seen = diagnosis::of_namespace(&self.client, &self.namespace).await;
-                Err(error.context(Expired(format!("in namespace {}:\n{seen}", self.namespace))))
+                let state = diagnosis::describe_namespace(&self.client, &self.namespace).await;
+                let state = format!("in namespace {}:\n{state}", self.namespace);
+                Err(error.context(DeadlineExceeded(state)))
             }
         }
     }
@@ -69,47 +72,47 @@ impl Story {
     /// Waits until a pod is Ready.
     ///
     /// # Errors
-    /// As [`Story::wait_for`].
-    pub async fn pod_is_ready(&self, name: &str) -> Result<Pod> {
-        self.wait_for(name, "to be Ready", PATIENCE, |pod: &Pod| {
+    /// As [`TestContext::wait_for`].
+    pub async fn wait_pod_ready(&self, name: &str) -> Result<Pod> {
+        self.wait_for(name, "to be Ready", DEFAULT_TIMEOUT, |pod: &Pod| {
             let status = pod.status.as_ref();
             let conditions = status.and_then(|status| status.conditions.as_ref());
             let ready = conditions
                 .into_iter()
                 .flatten()
-                .any(|it| it.type_ == "Ready" && it.status == "True");
-            if ready { Ok(pod.clone()) } else { Err(format!("it is {}", phase(pod))) }
+                .any(|condition| condition.type_ == "Ready" && condition.status == "True");
+            if ready { Ok(pod.clone()) } else { Err(format!("the phase is {}", phase(pod))) }
         })
         .await
     }
 
-    /// Waits until a pod has run to its end with success.
+    /// Waits until a pod has succeeded.
     ///
     /// # Errors
-    /// As [`Story::wait_for`]; at once if the pod failed.
-    pub async fn pod_succeeds(&self, name: &str, deadline: Duration) -> Result<()> {
-        let ended = self
-            .wait_for(name, "to end", deadline, |pod: &Pod| match phase(pod) {
+    /// As [`TestContext::wait_for`]; at once if the pod fails.
+    pub async fn wait_pod_succeeded(&self, name: &str, timeout: Duration) -> Result<()> {
+        let finished = self
+            .wait_for(name, "to finish", timeout, |pod: &Pod| match phase(pod) {
                 "Succeeded" => Ok(Ok(())),
                 "Failed" => Ok(Err(())),
-                other => Err(format!("it is {other}")),
+                other => Err(format!("the phase is {other}")),
             })
             .await?;
-        if ended.is_err() {
+        if finished.is_err() {
             bail!(
                 "pod {name} failed:\n{}",
-                diagnosis::of_namespace(&self.client, &self.namespace).await
+                diagnosis::describe_namespace(&self.client, &self.namespace).await
             );
         }
         Ok(())
     }
 }
 
-/// In an error that has told already what there was to see.
+/// The context of a timeout error, which already contains the state of the namespace.
 #[derive(Debug)]
-pub struct Expired(String);
+pub struct DeadlineExceeded(String);
 
-impl std::fmt::Display for Expired {
+impl std::fmt::Display for DeadlineExceeded {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(&self.0)
     }

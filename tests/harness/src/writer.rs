@@ -1,7 +1,7 @@
-//! A writer that keeps books: it puts unique values through all members while a story goes on, and says at the end
-//! whether every write that was acknowledged is still there.
+//! A writer that puts unique values through all members while a test runs, and verifies at the end
+//! that every acknowledged write is still readable.
 
-mod ledger;
+mod write_log;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,135 +11,136 @@ use anyhow::{Result, bail, ensure};
 use quorate_cluster::wait;
 use tokio::task::JoinSet;
 
-use crate::etcd::{EtcdUser, Value};
-use ledger::Ledger;
+use crate::etcd::{EtcdClient, KeyValue};
+use write_log::WriteLog;
 
-/// Each has keys of its own and one write under way, so that one that hangs does not hold up the others.
+/// Each has keys of its own and one write in flight, so that one blocked write does not block the
+/// others.
 const WORKERS: u64 = 3;
 const KEYS: u64 = 8;
-const PREFIX: &str = "story/";
-/// Several stories share the machine and its disk.
-const PAUSE: Duration = Duration::from_millis(100);
-/// After this a write is one that may have happened.
-const PATIENCE: Duration = Duration::from_secs(1);
-const READ: Duration = Duration::from_mins(1);
+const PREFIX: &str = "e2e/";
+/// Several tests share the machine and its disk.
+const WRITE_INTERVAL: Duration = Duration::from_millis(100);
+/// After this the outcome of a write is unknown.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(1);
+const READ_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// It writes until it is asked to account.
-#[must_use = "what it wrote is not looked for until it is asked to account"]
+/// Writes in the background until [`Writer::verify`].
+#[must_use = "lost writes are only reported by `verify`"]
 pub struct Writer {
-    desk: Arc<Desk>,
+    shared: Arc<Shared>,
     workers: JoinSet<()>,
 }
 
-struct Desk {
-    user: EtcdUser,
-    begun: Instant,
-    ended: AtomicBool,
+struct Shared {
+    etcd: EtcdClient,
+    started: Instant,
+    stopped: AtomicBool,
     next: AtomicU64,
-    ledger: Mutex<Ledger>,
+    log: Mutex<WriteLog>,
 }
 
-/// What it did.
+/// The outcome of all writes.
 #[derive(Clone, Copy, Debug)]
-pub struct Account {
-    /// Writes that were acknowledged; all of them are still there, or were overwritten.
+pub struct WriteSummary {
+    /// Acknowledged writes; each of them is still readable, or was overwritten.
     pub acknowledged: u64,
-    /// Writes that may have happened.
+    /// Writes with an unknown outcome.
     pub unknown: u64,
     /// The longest time without an acknowledged write.
     pub longest_gap: Duration,
-    /// When it began, after the writer did.
-    pub gap_began: Duration,
+    /// When the longest gap started, after the start of the writer.
+    pub gap_start: Duration,
 }
 
 impl Writer {
-    /// Begins to write.
-    pub fn begin(user: &EtcdUser) -> Self {
-        let desk = Arc::new(Desk {
-            user: user.clone(),
-            begun: Instant::now(),
-            ended: AtomicBool::new(false),
+    /// Starts to write.
+    pub fn start(etcd: &EtcdClient) -> Self {
+        let shared = Arc::new(Shared {
+            etcd: etcd.clone(),
+            started: Instant::now(),
+            stopped: AtomicBool::new(false),
             next: AtomicU64::new(0),
-            ledger: Mutex::default(),
+            log: Mutex::default(),
         });
         let mut workers = JoinSet::new();
         for worker in 0..WORKERS {
-            let desk = Arc::clone(&desk);
-            workers.spawn(async move { desk.write(worker).await });
+            let shared = Arc::clone(&shared);
+            workers.spawn(async move { shared.write_loop(worker).await });
         }
-        Self { desk, workers }
+        Self { shared, workers }
     }
 
-    /// How many writes were acknowledged so far.
+    /// The number of writes acknowledged so far.
     #[must_use]
     pub fn acknowledged(&self) -> u64 {
-        self.desk.books(|ledger| ledger.acknowledged)
+        self.shared.with_log(|log| log.acknowledged)
     }
 
-    /// Stops, and looks for everything that was acknowledged.
+    /// Stops, and verifies that every acknowledged write is readable.
     ///
     /// # Errors
-    /// With words for each write that is lost; or if nobody can be asked.
-    pub async fn account(mut self) -> Result<Account> {
-        self.desk.ended.store(true, Ordering::Relaxed);
+    /// With a message for each lost write; or if no member is reachable.
+    pub async fn verify(mut self) -> Result<WriteSummary> {
+        self.shared.stopped.store(true, Ordering::Relaxed);
         while self.workers.join_next().await.is_some() {}
-        let user = &self.desk.user;
-        let now = self.desk.begun.elapsed();
-        let there = wait::until("what the writer wrote", READ, async || user.below(PREFIX).await);
-        let there = there.await?;
-        self.desk.books(|ledger| {
-            ledger.pass(now);
-            judged(ledger, &there)
+        let etcd = &self.shared.etcd;
+        let now = self.shared.started.elapsed();
+        let read = async || etcd.get_prefix(PREFIX).await;
+        let found = wait::until("the writer's keys to be readable", READ_TIMEOUT, read).await?;
+        self.shared.with_log(|log| {
+            log.advance(now);
+            summarize(log, &found)
         })
     }
 }
 
-fn judged(ledger: &Ledger, there: &[Value]) -> Result<Account> {
-    let lost = ledger.judge(there);
+fn summarize(log: &WriteLog, found: &[KeyValue]) -> Result<WriteSummary> {
+    let lost = log.lost_writes(found);
     if !lost.is_empty() {
         bail!("acknowledged writes are lost:\n  {}", lost.join("\n  "));
     }
-    let newest = there.iter().map(|it| it.revision).max().unwrap_or_default();
+    let newest = found.iter().map(|entry| entry.revision).max().unwrap_or_default();
     ensure!(
-        newest >= ledger.highest(),
+        newest >= log.highest(),
         "revision {newest} is the newest, and {} was acknowledged",
-        ledger.highest()
+        log.highest()
     );
-    let (longest_gap, gap_began) = ledger.gap;
-    let (acknowledged, unknown) = (ledger.acknowledged, ledger.unknown);
-    Ok(Account { acknowledged, unknown, longest_gap, gap_began })
+    let (longest_gap, gap_start) = log.gap;
+    let (acknowledged, unknown) = (log.acknowledged, log.unknown);
+    Ok(WriteSummary { acknowledged, unknown, longest_gap, gap_start })
 }
 
-impl Desk {
-    async fn write(&self, worker: u64) {
+impl Shared {
+    async fn write_loop(&self, worker: u64) {
         let mut turn = worker;
-        while !self.ended.load(Ordering::Relaxed) {
+        while !self.stopped.load(Ordering::Relaxed) {
             turn = turn.wrapping_add(1);
-            self.write_one(worker, turn).await;
-            tokio::time::sleep(PAUSE).await;
+            self.write(worker, turn).await;
+            tokio::time::sleep(WRITE_INTERVAL).await;
         }
     }
 
-    /// One write, to whoever's turn it is.
-    async fn write_one(&self, worker: u64, turn: u64) {
-        let endpoints = self.user.endpoints().await.unwrap_or_default();
-        let place = turn.checked_rem(u64::try_from(endpoints.len()).unwrap_or(1));
-        let place = place.and_then(|place| usize::try_from(place).ok());
-        let Some(endpoint) = place.and_then(|place| endpoints.get(place)) else {
+    /// One write, to the members in turn.
+    async fn write(&self, worker: u64, turn: u64) {
+        let endpoints = self.etcd.endpoints().await.unwrap_or_default();
+        let index = turn.checked_rem(u64::try_from(endpoints.len()).unwrap_or(1));
+        let index = index.and_then(|index| usize::try_from(index).ok());
+        let Some(endpoint) = index.and_then(|index| endpoints.get(index)) else {
             return;
         };
         let key = format!("{PREFIX}{worker}-{}", turn.wrapping_rem(KEYS));
         let value = self.next.fetch_add(1, Ordering::Relaxed).to_string();
-        let put = tokio::time::timeout(PATIENCE, endpoint.put(&key, &value)).await;
-        let at = self.begun.elapsed();
-        self.books(|ledger| match put {
-            Ok(Ok(revision)) => ledger.acknowledge(&key, value, revision, at),
-            Ok(Err(_refused)) => ledger.doubt(&key, value),
-            Err(_elapsed) => ledger.doubt(&key, value),
+        let put = tokio::time::timeout(WRITE_TIMEOUT, endpoint.put(&key, &value)).await;
+        let at = self.started.elapsed();
+        self.with_log(|log| match put {
+            Ok(Ok(revision)) => log.acknowledge(&key, value, revision, at),
+            Ok(Err(_rejected)) => log.unknown(&key, value),
+            Err(_elapsed) => log.unknown(&key, value),
         });
     }
 
-    fn books<T>(&self, with: impl FnOnce(&mut Ledger) -> T) -> T {
-        with(&mut self.ledger.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with_log<T>(&self, with: impl FnOnce(&mut WriteLog) -> T) -> T {
+        with(&mut self.log.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -51,8 +51,7 @@ object! {
         binding: LocalRef,
         /// URL scheme that is advertised to clients.
         client_tls as "clientTLS": ClientTlsStatus,
-        /// Upper bound of revisions seen. A restore bumps the revision beyond it, so that watchers
-        /// never observe a lower revision.
+        /// Upper bound of revisions seen; a restore bumps the revision beyond it.
         #[schemars(range(min = 0, max = MAX_SAFE_INTEGER))]
         highest_revision: i64,
         /// Observed state of each member.
@@ -67,7 +66,7 @@ object! {
         plan: PlanStatus,
         /// Progress of a long-running operation.
         progress: Progress,
-        /// State of scheduled backups.
+        /// State of scheduled backups. Not set in this release.
         backup: BackupStatus,
         /// Settings that the operator derived because the spec does not set them.
         #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["option"]))]

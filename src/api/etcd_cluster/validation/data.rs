@@ -19,9 +19,8 @@ pub(super) fn storage(old: Option<&Cluster>, new: &Cluster, findings: &mut Findi
     let before = was.as_ref().map(volume_of);
     volume(before.as_ref(), &volume_of(&now), &VOLUME, findings);
     if now.medium.known() == Some(&Medium::Memory) {
-        findings.warn(
-            "`spec.storage.medium` \"Memory\": the data is lost when a majority of pods is gone",
-        );
+        findings
+            .warn("`spec.storage.medium` \"Memory\": the data is lost with a majority of the pods");
     }
     let Some(was) = was else { return };
     let medium = |field: &Field<Medium>| field.known().copied().unwrap_or(Medium::Disk);
@@ -29,7 +28,7 @@ pub(super) fn storage(old: Option<&Cluster>, new: &Cluster, findings: &mut Findi
         findings.forbidden(
             "spec.storage.medium",
             format!(
-                "may not be changed from \"{}\"; restore a backup into a new EtcdCluster instead",
+                "may not be changed from \"{}\"; create a new EtcdCluster and copy the data",
                 medium(&was.medium),
             ),
         );
@@ -54,13 +53,13 @@ pub(super) fn options(new: &Cluster, findings: &mut Findings) {
     compaction(&auto_compaction.clone().or_default(), findings);
     let pair = heartbeat_milliseconds.known().zip(election_milliseconds.known());
     if let Some((heartbeat, election)) = pair {
-        let least = heartbeat.saturating_mul(5);
-        if *election < least {
+        let min = heartbeat.saturating_mul(5);
+        if *election < min {
             findings.invalid(
                 "spec.options.electionMilliseconds",
                 format!(
-                    "must be at least {least}: five times `spec.options.heartbeatMilliseconds`, \
-                     or a late heartbeat ends the leader"
+                    "must be at least {min}: five times `spec.options.heartbeatMilliseconds`, or a \
+                     late heartbeat starts an election"
                 ),
             );
         }
@@ -68,30 +67,32 @@ pub(super) fn options(new: &Cluster, findings: &mut Findings) {
 }
 
 fn quota_fits(quota: &Field<Quota>, new: &Cluster, findings: &mut Findings) {
-    let place = "spec.options.quota";
+    let path = "spec.options.quota";
     let Some(quota) = size(quota.known().map(Quota::as_str)) else { return };
-    if let Some(problem) = storage_limits::quota_error(quota) {
-        return findings.invalid(place, problem);
+    if let Some(error) = storage_limits::quota_error(quota) {
+        return findings.invalid(path, error);
     }
-    let Some(disk) = size(storage_of(new).size.known().map(VolumeSize::as_str)) else { return };
-    if let Some(problem) = storage_limits::quota_error_for_volume(disk, VOLUME.size, quota) {
-        findings.invalid(place, problem);
-    } else if quota > disk.div_euclid(2) {
-        findings.warn("`spec.options.quota` is over half the disk: a full file may not fit twice to be defragmented");
+    let Some(volume) = size(storage_of(new).size.known().map(VolumeSize::as_str)) else { return };
+    if let Some(error) = storage_limits::quota_error_for_volume(volume, VOLUME.size, quota) {
+        findings.invalid(path, error);
+    } else if quota > volume.div_euclid(2) {
+        findings.warn(
+            "`spec.options.quota` is over half the volume: defragmentation needs space for two files",
+        );
     }
 }
 
-fn compaction(given: &AutoCompaction, findings: &mut Findings) {
-    let AutoCompaction { mode, retention_seconds, retention_revisions } = given;
-    let place = "spec.options.autoCompaction";
+fn compaction(compaction: &AutoCompaction, findings: &mut Findings) {
+    let AutoCompaction { mode, retention_seconds, retention_revisions } = compaction;
+    let path = "spec.options.autoCompaction";
     match mode.known().copied().unwrap_or(CompactionMode::Periodic) {
         CompactionMode::Periodic if retention_revisions.is_set() => findings.invalid(
-            format!("{place}.retentionRevisions"),
-            "goes with `mode` \"Revision\"; write that, or `retentionSeconds` for \"Periodic\"",
+            format!("{path}.retentionRevisions"),
+            "requires `mode` \"Revision\"; set it, or use `retentionSeconds` for \"Periodic\"",
         ),
         CompactionMode::Revision if retention_seconds.is_set() => findings.invalid(
-            format!("{place}.retentionSeconds"),
-            "goes with `mode` \"Periodic\"; write that, or `retentionRevisions` for \"Revision\"",
+            format!("{path}.retentionSeconds"),
+            "requires `mode` \"Periodic\"; set it, or use `retentionRevisions` for \"Revision\"",
         ),
         CompactionMode::Periodic | CompactionMode::Revision => {}
     }

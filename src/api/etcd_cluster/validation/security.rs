@@ -11,45 +11,45 @@ use crate::api::validation::rules::require_feature;
 use crate::api::validation::{Findings, ValidationContext};
 
 /// Each certificate source has its own reference field.
-pub(super) fn tls(new: &Cluster, facts: &ValidationContext<'_>, findings: &mut Findings) {
+pub(super) fn tls(new: &Cluster, context: &ValidationContext<'_>, findings: &mut Findings) {
     let Some(Tls { client, peer }) = new.spec.tls.known() else { return };
-    for (side, place) in [(client, "spec.tls.client"), (peer, "spec.tls.peer")] {
+    for (side, path) in [(client, "spec.tls.client"), (peer, "spec.tls.peer")] {
         let Some(TlsSide { source, issuer_ref, secret_ref }) = side.known() else { continue };
-        let chosen = source_of(side);
-        let ability = match chosen {
+        let selected = source_of(side);
+        let feature = match selected {
             TlsSource::Managed => None,
             TlsSource::CertManager => Some(Feature::CertManager),
             TlsSource::Secret => Some(Feature::SecretCertificates),
             TlsSource::Disabled => Some(Feature::Plaintext),
         };
-        if let Some(ability) = ability {
+        if let Some(feature) = feature {
             require_feature(
-                ability,
+                feature,
                 source.known().is_some(),
-                &format!("{place}.source"),
-                facts,
+                &format!("{path}.source"),
+                context,
                 findings,
             );
         }
         let pairs = [
-            ("issuerRef", issuer_ref.is_set(), TlsSource::CertManager, "the issuer that signs"),
-            ("secretRef", secret_ref.is_set(), TlsSource::Secret, "the Secret they are in"),
+            ("issuerRef", issuer_ref.is_set(), TlsSource::CertManager, "the issuer"),
+            ("secretRef", secret_ref.is_set(), TlsSource::Secret, "the Secret"),
         ];
         for (field, is_set, owner, what) in pairs {
-            let here = format!("{place}.{field}");
-            if !is_set && chosen == owner {
-                let detail = format!("name {what}, or choose another `source` than \"{owner}\"");
+            let here = format!("{path}.{field}");
+            if !is_set && selected == owner {
+                let detail = format!("set {what}, or use another `source` than \"{owner}\"");
                 findings.required(here, detail);
-            } else if is_set && chosen != owner {
+            } else if is_set && selected != owner {
                 let detail = format!(
-                    "goes with `source` \"{owner}\", and that is \"{chosen}\"; change one of them"
+                    "requires `source` \"{owner}\" instead of \"{selected}\"; change one of them"
                 );
                 findings.invalid(here, detail);
             }
         }
-        if chosen == TlsSource::Disabled {
+        if selected == TlsSource::Disabled {
             findings.warn(format!(
-                "`{place}` \"Disabled\": whoever sees the network sees and changes the data"
+                "`{path}` \"Disabled\": traffic can be read and modified on the network"
             ));
         }
     }
@@ -61,14 +61,14 @@ fn source_of(side: &Field<TlsSide>) -> TlsSource {
 }
 
 /// Authentication requires a root password and TLS.
-pub(super) fn auth(new: &Cluster, facts: &ValidationContext<'_>, findings: &mut Findings) {
+pub(super) fn auth(new: &Cluster, context: &ValidationContext<'_>, findings: &mut Findings) {
     let Some(Auth { enabled, root_secret_ref }) = new.spec.auth.known() else { return };
     if enabled.known() != Some(&true) {
         return;
     }
-    require_feature(Feature::Auth, true, "spec.auth.enabled", facts, findings);
+    require_feature(Feature::Auth, true, "spec.auth.enabled", context, findings);
     if !root_secret_ref.is_set() {
-        let detail = "name a Secret with `password` for the user root, or leave auth off";
+        let detail = "set a Secret with `password` for the user root, or disable auth";
         findings.required("spec.auth.rootSecretRef", detail);
     }
     let release = new.spec.version.known().and_then(|version| Release::parse(version.as_str()));
@@ -78,8 +78,8 @@ pub(super) fn auth(new: &Cluster, facts: &ValidationContext<'_>, findings: &mut 
         findings.invalid(
             "spec.auth.enabled",
             format!(
-                "must be false with etcd {release}, which can show a user keys of others through a watch: \
-                 take {safe} or newer"
+                "must be false with etcd {release}, which can leak keys through a watch; use {safe} or \
+                 later"
             ),
         );
     }
@@ -87,12 +87,12 @@ pub(super) fn auth(new: &Cluster, facts: &ValidationContext<'_>, findings: &mut 
     match source {
         TlsSource::Disabled => findings.invalid(
             "spec.auth.enabled",
-            "must be false while `spec.tls.client` is \"Disabled\": passwords would travel in the clear",
+            "must be false while `spec.tls.client` is \"Disabled\": passwords would be sent in plaintext",
         ),
         TlsSource::Secret => findings.invalid(
             "spec.auth.enabled",
-            "must be false while `spec.tls.client` is \"Secret\": etcd knows the operator by the name in \
-             its certificate; choose \"Managed\" or \"CertManager\"",
+            "must be false while `spec.tls.client` is \"Secret\": etcd identifies the operator by the CN of \
+             its certificate; use \"Managed\" or \"CertManager\"",
         ),
         TlsSource::Managed | TlsSource::CertManager => {}
     }

@@ -10,9 +10,9 @@ fn violations_of(version: &str, old: Option<&Value>, new: &Value) -> Vec<String>
 }
 
 #[track_caller]
-fn rejected(version: &str, old: Option<&Value>, new: &Value, words: &str) {
+fn rejected(version: &str, old: Option<&Value>, new: &Value, message: &str) {
     let violations = violations_of(version, old, new);
-    assert!(violations.len() == 1 && violations[0].contains(words), "{new} got {violations:?}");
+    assert!(violations.len() == 1 && violations[0].contains(message), "{new} got {violations:?}");
 }
 
 #[track_caller]
@@ -24,11 +24,16 @@ fn accepted(version: &str, old: Option<&Value>, new: &Value) {
 #[test]
 fn schedule_requires_a_destination_in_every_version() {
     let schedule = "0 3 * * *";
-    rejected("v1", None, &json!({"backup": {"schedule": schedule}}), "needs `backup.destination`");
-    rejected("v1beta1", None, &json!({"schedule": schedule}), "needs `destination");
-    rejected("v1beta1", None, &json!({"schedule": schedule, "destination": {}}), "needs");
-    let place = json!({"storageType": "gcs", "bucketName": "bucket"});
-    accepted("v1beta1", None, &json!({"schedule": schedule, "destination": place}));
+    rejected(
+        "v1",
+        None,
+        &json!({"backup": {"schedule": schedule}}),
+        "requires `backup.destination`",
+    );
+    rejected("v1beta1", None, &json!({"schedule": schedule}), "requires `destination");
+    rejected("v1beta1", None, &json!({"schedule": schedule, "destination": {}}), "requires");
+    let store = json!({"storageType": "gcs", "bucketName": "bucket"});
+    accepted("v1beta1", None, &json!({"schedule": schedule, "destination": store}));
     let destination = json!({"gcs": {"bucket": "bucket"}});
     accepted("v1", None, &json!({"backup": {"schedule": schedule, "destination": destination}}));
 }
@@ -54,7 +59,7 @@ fn data_source_is_immutable_in_every_version() {
 
 #[test]
 fn replicas_and_autoscaling_are_mutually_exclusive() {
-    let range = |least: i32, most: i32| json!({"minReplicas": least, "maxReplicas": most});
+    let range = |min: i32, max: i32| json!({"minReplicas": min, "maxReplicas": max});
     accepted("v1", None, &json!({"replicas": 3}));
     accepted("v1", None, &json!({"autoscaling": range(2, 2)}));
     rejected("v1", None, &json!({"autoscaling": range(3, 2)}), "must not be more than");
@@ -67,11 +72,11 @@ fn restore_is_only_for_creation_and_a_dedicated_cluster() {
     accepted("v1", None, &restore("a"));
     accepted("v1", Some(&restore("a")), &restore("a"));
     accepted("v1", Some(&restore("a")), &json!({}));
-    rejected("v1", Some(&json!({})), &restore("a"), "only be given when");
-    rejected("v1", Some(&restore("a")), &restore("b"), "only be given when");
+    rejected("v1", Some(&json!({})), &restore("a"), "only be set when");
+    rejected("v1", Some(&restore("a")), &restore("b"), "only be set when");
     let mut other = restore("a");
     other["data"] = json!({"etcd": {"clusterRef": {"name": "a"}}});
-    rejected("v1", None, &other, "does not go with");
+    rejected("v1", None, &other, "cannot be combined with");
 }
 
 #[test]
@@ -80,9 +85,9 @@ fn volume_class_is_immutable_and_size_never_shrinks() {
     let old = stored(json!({"size": "10Gi", "className": "fast"}));
     accepted("v1", Some(&old), &stored(json!({"size": "20Gi", "className": "fast"})));
     let smaller = stored(json!({"size": "5Gi", "className": "fast"}));
-    rejected("v1", Some(&old), &smaller, "may not shrink");
+    rejected("v1", Some(&old), &smaller, "may not be decreased");
     rejected("v1", Some(&old), &stored(json!({"className": "fast"})), "may not be removed");
-    rejected("v1", Some(&old), &stored(json!({"size": "10Gi"})), "stays in its class");
+    rejected("v1", Some(&old), &stored(json!({"size": "10Gi"})), "keep their StorageClass");
 }
 
 #[test]
@@ -91,17 +96,17 @@ fn required_fields_are_named() {
         "v1",
         None,
         &json!({"upgrade": {"snapshotFirst": true}}),
-        "needs `backup.destination`",
+        "requires `backup.destination`",
     );
     accepted("v1", None, &json!({"upgrade": {"snapshotFirst": false}}));
     let tls = json!({"exposure": {"tls": {"secretRef": {"name": "a"}}}});
-    rejected("v1", None, &tls, "`tls` needs `host`");
+    rejected("v1", None, &tls, "`tls` requires `host`");
 }
 
 #[test]
 fn backup_store_must_be_valid_in_the_hub() {
-    let alpha = |place: &Value| json!({"backup": place});
-    let beta = |place: &Value| json!({"destination": place});
+    let alpha = |store: &Value| json!({"backup": store});
+    let beta = |store: &Value| json!({"destination": store});
     let good = [
         json!({}),
         json!({"storageType": "s3", "bucketName": "bucket"}),
@@ -109,32 +114,35 @@ fn backup_store_must_be_valid_in_the_hub() {
         json!({"storageType": "azure", "bucketName": "bucket", "host": "account"}),
         json!({"storageType": "volume", "bucketName": "c"}),
     ];
-    for place in good {
-        accepted("v1alpha1", None, &alpha(&place));
-        accepted("v1beta1", None, &beta(&place));
+    for store in good {
+        accepted("v1alpha1", None, &alpha(&store));
+        accepted("v1beta1", None, &beta(&store));
     }
     let bad = [
         (json!({"storageType": "s3"}), "both `storageType` and `bucketName`"),
         (json!({"bucketName": "bucket"}), "both `storageType` and `bucketName`"),
-        (json!({"host": "a.example.com"}), "`host` goes with"),
-        (json!({"storageType": "gcs", "bucketName": "bucket", "host": "a"}), "`host` goes with"),
-        (json!({"storageType": "azure", "bucketName": "bucket"}), "needs the storage account"),
+        (json!({"host": "a.example.com"}), "`host` requires `storageType`"),
+        (
+            json!({"storageType": "gcs", "bucketName": "bucket", "host": "a"}),
+            "`host` requires `storageType`",
+        ),
+        (json!({"storageType": "azure", "bucketName": "bucket"}), "requires the storage account"),
         (
             json!({"storageType": "azure", "bucketName": "bucket", "host": "a.b"}),
-            "needs the storage account",
+            "requires the storage account",
         ),
         (json!({"storageType": "s3", "bucketName": "b"}), "3 to 63 characters"),
         (json!({"storageType": "volume", "bucketName": "a_b"}), "PersistentVolumeClaim"),
     ];
-    for (place, words) in bad {
-        rejected("v1alpha1", None, &alpha(&place), words);
-        rejected("v1beta1", None, &beta(&place), words);
+    for (store, message) in bad {
+        rejected("v1alpha1", None, &alpha(&store), message);
+        rejected("v1beta1", None, &beta(&store), message);
     }
-    rejected("v1beta1", None, &beta(&json!({"prefix": "p"})), "`prefix` needs");
+    rejected("v1beta1", None, &beta(&json!({"prefix": "p"})), "`prefix` requires");
 }
 
 #[test]
-fn name_leaves_room_for_derived_names() {
+fn name_is_short_enough_for_derived_names() {
     let longest = "a".repeat(40);
     for version in ["v1", "v1beta1", "v1alpha1"] {
         let named = |name: &str| {

@@ -180,8 +180,8 @@ fn disabled_backups_are_suspended() {
         let alpha = spec("v1alpha1", &json!({"backup": {"enabled": enabled}}));
         assert_eq!(to("v1", &alpha)["spec"], json!({"backup": {"suspend": suspend}}));
     }
-    let silent = spec("v1alpha1", &json!({"backup": {}}));
-    assert_eq!(to("v1", &silent)["spec"], json!({}));
+    let unset = spec("v1alpha1", &json!({"backup": {}}));
+    assert_eq!(to("v1", &unset)["spec"], json!({}));
 }
 
 #[test]
@@ -216,8 +216,8 @@ fn invalid_value_is_moved_to_the_corresponding_field() {
     });
     assert_eq!(hub["spec"], expected);
     let beta = to("v1beta1", &hub);
-    let place = json!({"storageType": "s3", "host": 5, "bucketName": null});
-    assert_eq!(beta["spec"], json!({"version": 1.0, "destination": place}));
+    let store = json!({"storageType": "s3", "host": 5, "bucketName": null});
+    assert_eq!(beta["spec"], json!({"version": 1.0, "destination": store}));
     round_trips(&alpha);
 }
 
@@ -230,9 +230,9 @@ fn map_in_place_of_the_list_is_not_converted() {
 
 #[test]
 fn url_in_place_of_the_host_is_not_converted() {
-    let place =
+    let store =
         json!({"storageType": "s3", "host": "http://a.example.com", "bucketName": "bucket"});
-    let alpha = spec("v1alpha1", &json!({"backup": place}));
+    let alpha = spec("v1alpha1", &json!({"backup": store}));
     let s3 = &to("v1", &alpha)["spec"]["backup"]["destination"]["s3"];
     assert_eq!(s3, &json!({"bucket": "bucket"}));
     round_trips(&alpha);
@@ -247,9 +247,9 @@ fn each_storage_type_selects_its_store() {
         ("volume", json!({"volume": {"claimRef": {"name": "name"}, "prefix": "p"}})),
     ];
     for (kind, expected) in cases {
-        let place =
+        let store =
             json!({"storageType": kind, "host": "host1", "bucketName": "name", "prefix": "p"});
-        let beta = spec("v1beta1", &json!({"destination": place}));
+        let beta = spec("v1beta1", &json!({"destination": store}));
         assert_eq!(to("v1", &beta)["spec"]["backup"]["destination"], expected);
         round_trips(&beta);
     }

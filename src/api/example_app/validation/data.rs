@@ -19,30 +19,27 @@ const VOLUME: VolumePaths = VolumePaths {
 pub(super) fn data(
     old: Option<&App>,
     new: &App,
-    facts: &ValidationContext<'_>,
+    context: &ValidationContext<'_>,
     findings: &mut Findings,
 ) {
     let now = etcd(new);
     if now.cluster_ref.is_set() && now.managed.is_set() {
-        findings.invalid(
-            CLUSTER_REF,
-            "must be left out with `spec.data.etcd.managed`: say one of the two",
-        );
+        findings.invalid(CLUSTER_REF, "must not be set together with `spec.data.etcd.managed`");
     }
     if old.is_some_and(|old| cluster_ref(old) != cluster_ref(new)) {
-        let detail = "may not be changed later: the data would stay behind; make a new ExampleApp";
+        let detail = "may not be changed: the data would not be moved; create a new ExampleApp";
         findings.forbidden(CLUSTER_REF, detail);
     }
     let before = old.map(managed);
     let now = managed(new);
     // The previous spec stands in for the running version; the EtcdCluster validates again.
-    let asked = VersionRequest {
+    let request = VersionRequest {
         current: before.as_ref().and_then(|etcd| etcd.version.known()).map(EtcdVersion::as_str),
         previous: before.as_ref().and_then(|etcd| etcd.version.known()).map(EtcdVersion::as_str),
         requested: now.version.known().map(EtcdVersion::as_str),
         path: "spec.data.etcd.managed.version",
     };
-    version(&asked, facts, findings);
+    version(&request, context, findings);
     if cluster_ref(new).is_some() {
         return;
     }

@@ -1,5 +1,4 @@
-//! Rules about schedules and about where backups go and come from.
-//! Comes in: the blocks of a spec. Goes out: findings. May touch: `schedule`, `store_names`.
+//! Validation of schedules, backup destinations and backup sources.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::time::Duration;
@@ -12,10 +11,10 @@ use crate::api::validation::features::Feature;
 use crate::api::validation::{Findings, ValidationContext, hints};
 use crate::api::{names, object_store};
 
-/// More often than this, backups of one cluster get in each other's way.
+/// Shorter intervals are not recommended: runs of one cluster would overlap.
 const MIN_BACKUP_INTERVAL: Duration = Duration::from_mins(5);
 
-/// A schedule must be one, and must have a next run. Says when that is.
+/// A schedule must be valid and have a next run. A short interval is a warning.
 pub(crate) fn schedule(
     text: &Field<Schedule>,
     zone: &Field<TimeZone>,
@@ -27,33 +26,33 @@ pub(crate) fn schedule(
     let Some(text) = text.known() else {
         return;
     };
-    let plan = match schedule::parse(text.as_str(), zone.known().map(TimeZone::as_str)) {
-        Ok(plan) => plan,
+    let cron = match schedule::parse(text.as_str(), zone.known().map(TimeZone::as_str)) {
+        Ok(cron) => cron,
         Err(error @ ScheduleError::UnknownTimeZone { .. }) => {
             return findings.invalid(zone_path, error.to_string());
         }
         Err(error) => return findings.invalid(path, error.to_string()),
     };
-    if let Err(error) = plan.next(context.now) {
+    if let Err(error) = cron.next(context.now) {
         return findings.invalid(path, error.to_string());
     }
-    if let Ok(gap) = plan.shortest_gap(context.now)
+    if let Ok(gap) = cron.shortest_gap(context.now)
         && gap < MIN_BACKUP_INTERVAL
     {
         let minutes = gap.as_secs().div_euclid(60).max(1);
         findings.warn(format!(
-            "`{path}` runs every {minutes} min; each run reads all the data, so leave 5 or more between"
+            "`{path}` runs every {minutes} min; each run reads all data: use 5 min or more"
         ));
     }
 }
 
-/// Exactly one destination, with names that its provider takes.
-pub(crate) fn destination(given: &Field<Destination>, path: &str, findings: &mut Findings) {
-    let Some(destination) = given.known() else { return };
+/// Exactly one destination, with names that are valid for its provider.
+pub(crate) fn destination(field: &Field<Destination>, path: &str, findings: &mut Findings) {
+    let Some(destination) = field.known() else { return };
     let Destination { s3, gcs, azure, volume } = destination;
     let set = [s3.is_set(), gcs.is_set(), azure.is_set(), volume.is_set()];
     match set.iter().filter(|set| **set).count() {
-        0 => findings.required(path, "say exactly one of `s3`, `gcs`, `azure` and `volume`"),
+        0 => findings.required(path, "set exactly one of `s3`, `gcs`, `azure` and `volume`"),
         1 => {}
         _ => findings.invalid(
             path,
@@ -61,49 +60,51 @@ pub(crate) fn destination(given: &Field<Destination>, path: &str, findings: &mut
         ),
     }
     if let Some(S3 { bucket, endpoint, .. }) = s3.known() {
-        if let Some(error) = bucket.known().and_then(|it| object_store::bucket_error(it.as_str())) {
+        let error = bucket.known().and_then(|name| object_store::bucket_error(name.as_str()));
+        if let Some(error) = error {
             findings.invalid(format!("{path}.s3.bucket"), error);
         }
         server(endpoint, &format!("{path}.s3.endpoint"), findings);
     }
     if volume.known().is_some() {
-        findings.warn(format!("`{path}` is a volume of the same cluster: keep a copy elsewhere"));
+        findings.warn(format!(
+            "`{path}` is a volume in the same Kubernetes cluster: keep a copy elsewhere"
+        ));
     }
 }
 
-/// A server that can be reached, and no password in its URL.
-fn server(given: &Field<Endpoint>, path: &str, findings: &mut Findings) {
-    let Some(endpoint) = given.known().map(Endpoint::as_str) else { return };
+/// A valid endpoint without a password.
+fn server(field: &Field<Endpoint>, path: &str, findings: &mut Findings) {
+    let Some(endpoint) = field.known().map(Endpoint::as_str) else { return };
     if endpoint.contains('@') {
-        // Forbidden and not invalid: a password is not repeated.
-        let detail = "may not carry a user or a password; name a Secret in `credentialsSecretRef`";
+        // Forbidden and not invalid: the message must not repeat the password.
+        let detail = "may not contain a user or password; use a Secret in `credentialsSecretRef`";
         findings.forbidden(path, detail);
     } else if let Some(error) = object_store::endpoint_error(endpoint) {
         findings.invalid(path, error);
     }
     if endpoint.starts_with("http://") {
-        let words = format!("`{path}` is not protected by TLS: backups travel in the clear");
-        findings.warn(words);
+        findings.warn(format!("`{path}` has no TLS: backups are sent in plaintext"));
     }
 }
 
-/// Without a word, backups pile up.
+/// Without retention, backups accumulate.
 pub(crate) fn retention(
-    given: &Field<Retention>,
+    field: &Field<Retention>,
     path: &str,
     context: &ValidationContext<'_>,
     findings: &mut Findings,
 ) {
-    let kept_for_ever = given.known().is_none_or(|Retention { keep_last, keep_days }| {
+    let kept_forever = field.known().is_none_or(|Retention { keep_last, keep_days }| {
         keep_last.known().is_none() && keep_days.known().is_none()
     });
-    if kept_for_ever && context.features.contains(Feature::Backup) {
+    if kept_forever && context.features.contains(Feature::Backup) {
         findings
-            .warn(format!("no `{path}`: backups are kept for ever; say `keepLast` or `keepDays`"));
+            .warn(format!("no `{path}`: backups are kept forever; set `keepLast` or `keepDays`"));
     }
 }
 
-/// A time zone is the zone of a schedule.
+/// A time zone requires a schedule.
 pub(crate) fn time_zone<const N: usize>(
     schedules: [&Field<Schedule>; N],
     zone: &Field<TimeZone>,
@@ -111,22 +112,22 @@ pub(crate) fn time_zone<const N: usize>(
     findings: &mut Findings,
 ) {
     if zone.is_set() && !schedules.into_iter().any(Field::is_set) {
-        findings.warn(format!("`{path}.timeZone` means nothing without `{path}.schedule`"));
+        findings.warn(format!("`{path}.timeZone` has no effect without `{path}.schedule`"));
     }
 }
 
-/// Exactly one origin, at a path that can be read.
+/// Exactly one source, with a valid location.
 pub(crate) fn backup_source(
-    given: &Field<BackupSource>,
+    field: &Field<BackupSource>,
     path: &str,
     namespace: &str,
     findings: &mut Findings,
 ) {
-    let Some(BackupSource { backup_ref, location, access }) = given.known() else { return };
+    let Some(BackupSource { backup_ref, location, access }) = field.known() else { return };
     match (backup_ref.is_set(), location.is_set()) {
         (false, false) => findings.required(
             path,
-            "say `backupRef` (an EtcdBackup of this namespace) or `location` (a URL)",
+            "set `backupRef` (an EtcdBackup in the same namespace) or `location` (a URL)",
         ),
         (true, true) => findings
             .invalid(path, "must have exactly one of `backupRef` and `location`; remove the other"),
@@ -136,12 +137,12 @@ pub(crate) fn backup_source(
         let here = format!("{path}.location");
         if let Some(error) = hints::location(text).or_else(|| bucket_in(text)) {
             findings.invalid(here, error);
-        } else if let Some(volume) = url::parse(text).and_then(|it| it.volume.into_known()) {
+        } else if let Some(volume) = url::parse(text).and_then(|store| store.volume.into_known()) {
             volume_in_url(&volume, &here, namespace, findings);
         }
     }
     if access.is_set() && !location.is_set() {
-        let detail = "goes with `location`; an EtcdBackup knows how to reach its store";
+        let detail = "requires `location`: an EtcdBackup contains the access to its store";
         findings.invalid(format!("{path}.access"), detail);
     }
     if let Some(access) = access.known() {
@@ -149,15 +150,15 @@ pub(crate) fn backup_source(
     }
 }
 
-/// What is wrong with the bucket of S3 that a URL names.
+/// Error of the S3 bucket in a URL.
 fn bucket_in(location: &str) -> Option<String> {
     let s3 = url::parse(location)?.s3.into_known()?;
     let error = object_store::bucket_error(s3.bucket.known()?.as_str())?;
     Some(format!("the bucket {error}"))
 }
 
-/// A volume that a URL names is a claim of the object's own namespace. A URL that begins with a
-/// namespace would be taken for a claim of that name, with a folder.
+/// A volume in a URL is a claim in the namespace of the object. In a URL that begins with a
+/// namespace, the namespace would be read as the claim and the claim as a directory.
 pub(crate) fn volume_in_url(volume: &Volume, path: &str, namespace: &str, findings: &mut Findings) {
     let Volume { claim_ref, prefix } = volume;
     let Some(claim) = claim_ref.known().and_then(|claim| claim.name.known()) else { return };
@@ -170,22 +171,20 @@ pub(crate) fn volume_in_url(volume: &Volume, path: &str, namespace: &str, findin
         findings.invalid(path, format!("the claim {error}"));
     } else if prefix.is_set() && [namespace, "default"].contains(&claim) {
         findings.warn(format!(
-            "`{path}` names the claim \"{claim}\", not a namespace: that is the object's own and is \
-             left out"
+            "`{path}` has the claim \"{claim}\": a URL has no namespace, the claim is in that of the object"
         ));
     }
 }
 
-/// Whoever asks for backups says where they go, with these words.
+/// A field that requests backups requires a destination.
 pub(crate) fn require_destination(
     destination: &Field<Destination>,
     requested_by: Option<&str>,
-    with: &str,
+    example: &str,
     path: &str,
     findings: &mut Findings,
 ) {
     if let Some(requested_by) = requested_by.filter(|_| !destination.is_set()) {
-        let detail = format!("say where the backups go, {with}: `{requested_by}` needs it");
-        findings.required(path, detail);
+        findings.required(path, format!("`{requested_by}` requires a destination, {example}"));
     }
 }

@@ -1,6 +1,5 @@
-//! Rules about what is handed on to pods: labels, resources, tolerations, images.
-//! Comes in: the blocks of a spec. Goes out: findings. May touch: `pod`, `store_names`.
-//! What a Pod would be refused for later, by somebody whom the user never sees, is said here.
+//! Validation of fields that are passed on to pods: labels, resources, tolerations, images.
+//! Otherwise the API server would reject the pod later, where the user does not see the error.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use crate::api::field::Field;
@@ -11,25 +10,24 @@ use crate::api::validation::Findings;
 use crate::api::validation::path::{FieldPath, Segment};
 use crate::api::{object_store, suggest};
 
-/// Labels that say who a pod belongs to; a user's would break what selects by them.
+/// Labels that selectors use; a user's value would break the selectors.
 const RESERVED_KEYS: &[&str] = &["app", "etcd_cluster"];
 const RESERVED_DOMAINS: &[&str] = &["kubernetes.io", "k8s.io", "appdelivery.cncf.io"];
 
-/// Labels must have keys that Kubernetes takes and that are not ours.
+/// Label keys must be valid and not reserved.
 pub(crate) fn labels(field: &Field<Labels>, path: &str, findings: &mut Findings) {
     for key in field.known().into_iter().flat_map(Labels::keys) {
         let here = FieldPath::from(path).key(key);
         if let Some(error) = key_error(key) {
             findings.invalid(here, error);
         } else if is_reserved(key) {
-            let detail =
-                "may not be set here: the operator or Kubernetes sets it; choose another key";
+            let detail = "is reserved for Kubernetes and the operator; choose another key";
             findings.forbidden(here, detail);
         }
     }
 }
 
-/// Keys of annotations and of node labels must be keys; they may be anybody's.
+/// Keys of annotations and node labels must be valid; reserved ones are allowed.
 pub(crate) fn keys<'a>(
     field: impl IntoIterator<Item = &'a String>,
     path: &str,
@@ -49,8 +47,8 @@ pub(crate) fn annotations(field: &Field<Annotations>, path: &str, findings: &mut
 
 fn is_reserved(key: &str) -> bool {
     let Some((domain, _)) = key.split_once('/') else { return RESERVED_KEYS.contains(&key) };
-    RESERVED_DOMAINS.iter().any(|ours| {
-        domain == *ours || domain.strip_suffix(ours).is_some_and(|rest| rest.ends_with('.'))
+    RESERVED_DOMAINS.iter().any(|reserved| {
+        domain == *reserved || domain.strip_suffix(reserved).is_some_and(|rest| rest.ends_with('.'))
     })
 }
 
@@ -73,39 +71,37 @@ fn key_error(key: &str) -> Option<String> {
     })
 }
 
-/// A container may not ask for more than it is allowed.
+/// Requests must not exceed limits.
 pub(crate) fn resources(field: &Field<Resources>, path: &str, findings: &mut Findings) {
     let Some(Resources { requests, limits }) = field.known() else { return };
     for (name, list) in [("requests", requests), ("limits", limits)] {
-        for (resource, amount) in list.known().into_iter().flatten() {
+        for (resource, quantity) in list.known().into_iter().flatten() {
             let here = FieldPath::from(format!("{path}.{name}")).key(resource);
             let known = matches!(resource.as_str(), "cpu" | "memory" | "ephemeral-storage")
                 || resource.starts_with("hugepages-")
                 || resource.contains('/');
-            let error = match amount_value(amount) {
+            let error = match quantity_value(quantity) {
                 _ if !known => unknown_resource(resource),
-                None => "must be an amount, such as \"500m\" or \"1Gi\"".to_owned(),
-                Some(..0.0) => {
-                    "must be at least 0; leave it out to say nothing about it".to_owned()
-                }
+                None => "must be a quantity, such as \"500m\" or \"1Gi\"".to_owned(),
+                Some(..0.0) => "must be at least 0; remove it to leave it unset".to_owned(),
                 Some(_) => continue,
             };
             findings.invalid(here, error);
         }
     }
     let limits = limits.known();
-    for (resource, asked) in requests.known().into_iter().flatten() {
+    for (resource, request) in requests.known().into_iter().flatten() {
         let limit = limits.and_then(|limits| limits.get(resource));
-        // What is less than nothing was named above, and is nothing to compare with.
-        let counted = |amount| amount_value(amount).filter(|number| *number >= 0.0);
-        let pair = limit.and_then(|limit| Some((counted(asked)?, counted(limit)?)));
-        if pair.is_some_and(|(asked, limit)| asked > limit) {
+        // Negative quantities are reported above and not compared.
+        let valid = |quantity| quantity_value(quantity).filter(|number| *number >= 0.0);
+        let pair = limit.and_then(|limit| Some((valid(request)?, valid(limit)?)));
+        if pair.is_some_and(|(request, limit)| request > limit) {
             let here = FieldPath::from(format!("{path}.requests")).key(resource);
             let limit = limit.map(|limit| serde_json::json!(limit).to_string()).unwrap_or_default();
             findings.invalid(
                 here,
                 format!(
-                    "must be at most what `{path}.limits` has for {resource}, which is {limit}"
+                    "must be at most the {resource} limit in `{path}.limits`, which is {limit}"
                 ),
             );
         }
@@ -114,16 +110,16 @@ pub(crate) fn resources(field: &Field<Resources>, path: &str, findings: &mut Fin
 
 fn unknown_resource(name: &str) -> String {
     let hint = suggest::did_you_mean(name, ["cpu", "memory", "ephemeral-storage"])
-        .map(|meant| format!(" (did you mean {meant}?)"))
+        .map(|suggestion| format!(" (did you mean {suggestion}?)"))
         .unwrap_or_default();
     format!(
-        "\"{name}\" is not a resource of containers; there are cpu, memory, ephemeral-storage, \
+        "\"{name}\" is not a container resource; supported are cpu, memory, ephemeral-storage, \
          hugepages-<size> and <domain>/<name>{hint}"
     )
 }
 
-/// An amount in thousandths, which is the least that is ever meant.
-fn amount_value(amount: &Quantity) -> Option<f64> {
+/// The number of a quantity.
+fn quantity_value(quantity: &Quantity) -> Option<f64> {
     const SUFFIXES: &[(&str, f64)] = &[
         ("Ki", 1024.0),
         ("Mi", 1_048_576.0),
@@ -141,7 +137,7 @@ fn amount_value(amount: &Quantity) -> Option<f64> {
         ("P", 1e15),
         ("E", 1e18),
     ];
-    let text = match amount {
+    let text = match quantity {
         Quantity::Number(number) => return number.to_string().parse().ok(),
         Quantity::Text(text) => text,
     };
@@ -152,7 +148,7 @@ fn amount_value(amount: &Quantity) -> Option<f64> {
     with_suffix.or_else(|| text.parse().ok()).filter(|number: &f64| number.is_finite())
 }
 
-/// A toleration of any value cannot name one.
+/// Fields of a toleration must match its operator and effect.
 pub(crate) fn tolerations(field: &Field<Vec<Toleration>>, path: &str, findings: &mut Findings) {
     for (index, toleration) in field.known().into_iter().flatten().enumerate() {
         let here = FieldPath::from(path).child(Segment::Index(index));
@@ -161,27 +157,27 @@ pub(crate) fn tolerations(field: &Field<Vec<Toleration>>, path: &str, findings: 
         if exists && value.known().is_some_and(|value| !value.as_str().is_empty()) {
             findings.invalid(
                 here.child(Segment::Field("value".to_owned())),
-                "must be left out with the operator \"Exists\", which tolerates any value",
+                "must not be set with the operator \"Exists\", which tolerates any value",
             );
         }
         if key.known().is_none() && !exists {
-            let detail = "say the taint's key, or the operator \"Exists\" to tolerate all";
+            let detail = "set the key of the taint, or the operator \"Exists\" to tolerate all";
             findings.required(here.child(Segment::Field("key".to_owned())), detail);
         }
         let evicts = effect.known().is_none_or(|effect| effect.as_str() == "NoExecute");
         if toleration_seconds.known().is_some() && !evicts {
             findings.invalid(
                 here.child(Segment::Field("tolerationSeconds".to_owned())),
-                "must be left out unless the effect is \"NoExecute\", which alone evicts",
+                "must not be set unless the effect is \"NoExecute\", the only one that evicts",
             );
         }
     }
 }
 
-/// An image's tag is the version's, so the repository has none.
+/// The repository must not have a tag: the version selects it.
 pub(crate) fn image(field: &Field<Image>, path: &str, findings: &mut Findings) {
     let repository = field.known().and_then(|image| image.repository.known());
-    let error = repository.and_then(|it| object_store::repository_error(it.as_str()));
+    let error = repository.and_then(|name| object_store::repository_error(name.as_str()));
     if let Some(error) = error {
         findings.invalid(format!("{path}.repository"), error);
     }

@@ -1,6 +1,4 @@
-//! Rules about etcd's version: which releases are taken, and which steps between them.
-//! Comes in: what runs, what was request for, what is request for. Goes out: findings.
-//! May touch: `etcd_version`.
+//! Validation of the etcd version: supported releases and version changes.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use crate::api::etcd_version::change::{Change, may_change};
@@ -9,51 +7,51 @@ use crate::api::etcd_version::{Direction, Release, direction, join_releases};
 use crate::api::validation::features::Feature;
 use crate::api::validation::{Findings, ValidationContext};
 
-/// The version that is request for, and what it is judged against.
+/// A requested version and its context.
 pub(crate) struct VersionRequest<'a> {
-    /// What runs.
+    /// Running version.
     pub(crate) current: Option<&'a str>,
-    /// What was request for previous.
+    /// Version in the previous spec.
     pub(crate) previous: Option<&'a str>,
-    /// What is request for now.
+    /// Version in the spec.
     pub(crate) requested: Option<&'a str>,
-    /// Where.
+    /// Field path.
     pub(crate) path: &'a str,
 }
 
-/// The same, as releases.
+/// The versions as releases.
 struct Parsed {
     current: Option<Release>,
     previous: Option<Release>,
     new: Release,
 }
 
-/// Judges the release, and the step to it.
+/// Validates the release and the change to it.
 pub(crate) fn version(
     request: &VersionRequest<'_>,
     context: &ValidationContext<'_>,
     findings: &mut Findings,
 ) {
     let read = |text: Option<&str>| text.and_then(Release::parse);
-    // What is not a release at all was named by the schema.
+    // A string that is not a release is reported by the schema.
     let Some(new) = read(request.requested) else { return };
     let releases = Parsed { current: read(request.current), previous: read(request.previous), new };
     let change = may_change(releases.current, releases.previous, new);
-    if let Change::Rejected(why) = change {
-        return findings.invalid(request.path, why.to_string());
+    if let Change::Rejected(reason) = change {
+        return findings.invalid(request.path, reason.to_string());
     }
-    if let Some(words) = beyond_this_release(&releases, context) {
-        return findings.forbidden(request.path, words);
+    if let Some(message) = unsupported_change(&releases, context) {
+        return findings.forbidden(request.path, message);
     }
-    if let Change::AllowedVia(hops) = change
+    if let Change::AllowedVia(steps) = change
         && releases.previous != Some(new)
     {
-        let path = join_releases(&hops);
+        let path = join_releases(&steps);
         if let Some(unsupported) = context.features.unsupported_message(Feature::MultiStepUpgrade) {
-            let detail = "etcd is upgraded one minor release at a time; apply";
+            let detail = "etcd is upgraded one minor version at a time; set";
             return findings.invalid(request.path, format!("{detail} {path} ({unsupported})"));
         }
-        findings.warn(format!("`{}`: etcd goes there step by step: {path}", request.path));
+        findings.warn(format!("`{}`: etcd is upgraded in steps: {path}", request.path));
     }
     if let Support::WithWarnings(reasons) = classify(new) {
         for reason in reasons {
@@ -62,8 +60,8 @@ pub(crate) fn version(
     }
 }
 
-/// A cluster that runs can only be changed if the controllers know how.
-fn beyond_this_release(releases: &Parsed, context: &ValidationContext<'_>) -> Option<String> {
+/// Message for a version change of a running cluster that this release does not support.
+fn unsupported_change(releases: &Parsed, context: &ValidationContext<'_>) -> Option<String> {
     let Parsed { current, previous, new } = *releases;
     let current = current.filter(|_| previous.is_some_and(|previous| previous != new))?;
     let feature = match direction(current, new) {
@@ -74,5 +72,5 @@ fn beyond_this_release(releases: &Parsed, context: &ValidationContext<'_>) -> Op
     context
         .features
         .unsupported_message(feature)
-        .map(|unsupported| format!("{unsupported}; leave it at {current}"))
+        .map(|unsupported| format!("{unsupported}; keep {current}"))
 }

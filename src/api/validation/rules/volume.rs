@@ -1,6 +1,4 @@
-//! Rules about volumes: large enough, never smaller than before, never of another class.
-//! Comes in: the sizes and classes as they were and shall be. Goes out: findings.
-//! May touch: the vocabulary of `api`.
+//! Validation of volumes: minimum size, no shrinking, immutable StorageClass.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use super::size;
@@ -10,20 +8,20 @@ use crate::api::storage_limits;
 use crate::api::strings::{ClassName, VolumeSize};
 use crate::api::validation::Findings;
 
-/// What a user says about the volumes of members.
+/// Volume fields of a spec.
 pub(crate) struct Volume<'a> {
     pub(crate) size: &'a Field<VolumeSize>,
     pub(crate) class: &'a Field<ClassName>,
 }
 
-/// `VolumePaths` it is said, and what is made anew if it must be otherwise.
+/// Field paths of a volume, and the kind to create instead of an impossible change.
 pub(crate) struct VolumePaths {
     pub(crate) size: &'static str,
     pub(crate) class: &'static str,
     pub(crate) kind: &'static str,
 }
 
-/// Volumes grow, and nothing else.
+/// The size may only increase, and nothing else may change.
 pub(crate) fn volume(
     was: Option<&Volume<'_>>,
     is: &Volume<'_>,
@@ -31,35 +29,32 @@ pub(crate) fn volume(
     findings: &mut Findings,
 ) {
     minimum_size(is.size, at.size, findings);
-    let wanted = size(is.size.known().map(VolumeSize::as_str));
+    let desired = size(is.size.known().map(VolumeSize::as_str));
     let Some(was) = was else { return };
-    let had = size(was.size.known().map(VolumeSize::as_str));
-    match (had, wanted) {
-        (Some(had), Some(wanted)) if wanted < had => findings.forbidden(
+    let previous = size(was.size.known().map(VolumeSize::as_str));
+    match (previous, desired) {
+        (Some(previous), Some(desired)) if desired < previous => findings.forbidden(
             at.size,
             format!(
-                "may not shrink from {} to {}: a volume cannot be made smaller; restore a backup \
-                 into a new {} instead",
-                bytes::format(had),
-                bytes::format(wanted),
+                "may not be decreased from {} to {}: a volume cannot shrink; create a new {} and copy \
+                 the data",
+                bytes::format(previous),
+                bytes::format(desired),
                 at.kind,
             ),
         ),
-        (Some(had), None) if !is.size.is_set() => findings.forbidden(
+        (Some(previous), None) if !is.size.is_set() => findings.forbidden(
             at.size,
-            format!(
-                "may not be removed: the volumes have {}; leave it as it is",
-                bytes::format(had)
-            ),
+            format!("may not be removed: the volumes have {}", bytes::format(previous)),
         ),
         (Some(_) | None, Some(_) | None) => {}
     }
     class(was.class, is.class, at, findings);
 }
 
-/// etcd needs room before it has any data.
-pub(crate) fn minimum_size(given: &Field<VolumeSize>, path: &str, findings: &mut Findings) {
-    let bytes = size(given.known().map(VolumeSize::as_str));
+/// etcd needs space before it has any data.
+pub(crate) fn minimum_size(field: &Field<VolumeSize>, path: &str, findings: &mut Findings) {
+    let bytes = size(field.known().map(VolumeSize::as_str));
     if let Some(error) = bytes.and_then(storage_limits::volume_error) {
         findings.invalid(path, error);
     }
@@ -69,15 +64,14 @@ fn class(was: &Field<ClassName>, is: &Field<ClassName>, at: &VolumePaths, findin
     if was.known() == is.known() || matches!(is, Field::Invalid(_)) {
         return;
     }
-    let stays = was.known().map_or_else(
-        || "the default class of that time".to_owned(),
+    let current = was.known().map_or_else(
+        || "the default StorageClass at creation".to_owned(),
         |class| format!("\"{class}\""),
     );
     findings.forbidden(
         at.class,
         format!(
-            "may not be changed: the volumes stay in {stays}; restore a backup into a new {} \
-             instead",
+            "may not be changed: the volumes have {current}; create a new {} and copy the data",
             at.kind
         ),
     );

@@ -12,21 +12,21 @@ use crate::api::start_mode::StartMode;
 use crate::etcd_cluster::heartbeat::HeartbeatProfile;
 use crate::etcd_cluster::observe::objects::ClusterObjects;
 use crate::etcd_cluster::render::options::{Measured, smallest_volume, tuning_status};
-use crate::etcd_cluster::state::build::tests::stock;
+use crate::etcd_cluster::state::build::tests::objects;
 
-fn flags(said: Value) -> Vec<String> {
-    let spec = cluster(said);
+fn flags(spec: Value) -> Vec<String> {
+    let spec = cluster(spec);
     let blueprint = blueprint(&spec);
-    let peers = ["main-b", "main-a"].map(|it| (name(it), blueprint.peer_url(&name(it))));
+    let peers = ["main-b", "main-a"].map(|peer| (name(peer), blueprint.peer_url(&name(peer))));
     blueprint.flags(&name("main-a"), &peers).unwrap()
 }
 
 fn has(flags: &[String], flag: &str) {
-    assert!(flags.iter().any(|it| it == flag), "{flag} is missing: {flags:#?}");
+    assert!(flags.iter().any(|present| present == flag), "{flag} is missing: {flags:#?}");
 }
 
-fn lacks(flags: &[String], word: &str) {
-    assert!(!flags.iter().any(|it| it.contains(word)), "{word}: {flags:#?}");
+fn lacks(flags: &[String], text: &str) {
+    assert!(!flags.iter().any(|flag| flag.contains(text)), "{text}: {flags:#?}");
 }
 
 #[test]
@@ -86,7 +86,7 @@ const KNOWN: [(&str, &str); 3] = [
 
 #[test]
 fn no_release_gets_an_unknown_flag() {
-    let newest: Vec<String> = SUPPORTED_MINORS.iter().map(|it| it.newest.to_string()).collect();
+    let newest: Vec<String> = SUPPORTED_MINORS.iter().map(|line| line.newest.to_string()).collect();
     assert_eq!(
         newest,
         KNOWN.map(|(version, _)| version),
@@ -107,7 +107,7 @@ fn no_release_gets_an_unknown_flag() {
         assert!(all_flags.len() > 25, "{all_flags:?}");
         for flag in all_flags {
             let name = flag.trim_start_matches("--").split('=').next().unwrap();
-            assert!(known.lines().any(|it| it == name), "etcd {version} does not know {flag}");
+            assert!(known.lines().any(|line| line == name), "etcd {version} does not know {flag}");
         }
     }
 }
@@ -170,8 +170,8 @@ fn election_timeout_is_at_least_five_heartbeats() {
 fn connections_in_the_clear_have_no_certificates() {
     let off = json!({"source": "Disabled"});
     let both = flags(json!({"tls": {"client": off, "peer": off}}));
-    for word in ["https", "tls", "cert", "-ca-"] {
-        lacks(&both, word);
+    for text in ["https", "tls", "cert", "-ca-"] {
+        lacks(&both, text);
     }
     let one = flags(json!({"tls": {"client": off}}));
     has(&one, "--listen-client-urls=http://0.0.0.0:2379");
@@ -192,7 +192,7 @@ fn tls_transition_accepts_both_client_schemes_and_mounts_peer_certs() {
         (Some(ClientListeners::Only(Scheme::Http)), Scheme::Http)
     );
     let member = blueprint(&open).member(&name("main-a"), Intent::Join, true);
-    let stock = ClusterObjects {
+    let objects = ClusterObjects {
         cluster: serde_json::from_value(json!({
             "apiVersion": "etcd.appdelivery.cncf.io/v1", "kind": "EtcdCluster",
             "metadata": {"name": "main"}, "spec": {},
@@ -205,8 +205,8 @@ fn tls_transition_accepts_both_client_schemes_and_mounts_peer_certs() {
         pdbs: Vec::new(),
         previous_cluster_objects: Vec::new(),
     };
-    let doors = Transport::observe(&closed, &stock, jiff::Timestamp::UNIX_EPOCH);
-    let switching = Blueprint { transport: Some(&doors), ..blueprint(&closed) };
+    let transport = Transport::observe(&closed, &objects, jiff::Timestamp::UNIX_EPOCH);
+    let switching = Blueprint { transport: Some(&transport), ..blueprint(&closed) };
     let flags = switching.flags(&name("main-a"), &[]).unwrap();
     let hosts = "http://main-a.space.svc:2379,https://main-a.space.svc:2379";
     for flag in [
@@ -256,7 +256,10 @@ fn measured_heartbeat_profile_is_reported_and_rendered_and_the_default_needs_no_
     let paced = |pace: HeartbeatProfile| {
         let measured = Measured { heartbeat: pace, smallest_volume: None };
         let flags = Blueprint { measured, ..blueprint(&spec) }.flags(&name("main-a"), &[]).unwrap();
-        flags.into_iter().filter(|it| it.contains("heartbeat") || it.contains("election")).collect()
+        flags
+            .into_iter()
+            .filter(|flag| flag.contains("heartbeat") || flag.contains("election"))
+            .collect()
     };
     for pace in HeartbeatProfile::all() {
         let flags: Vec<String> = paced(pace);
@@ -282,15 +285,15 @@ fn derived_quota_fits_on_the_smallest_existing_volume() {
     let quota = |disk| {
         let measured = Measured { smallest_volume: disk, ..Measured::default() };
         let flags = Blueprint { measured, ..blueprint(&spec) }.flags(&name("main-a"), &[]).unwrap();
-        let told = flags.iter().find_map(|it| it.strip_prefix("--quota-backend-bytes="));
-        told.unwrap().parse::<u64>().unwrap() >> 20
+        let quota = flags.iter().find_map(|flag| flag.strip_prefix("--quota-backend-bytes="));
+        quota.unwrap().parse::<u64>().unwrap() >> 20
     };
     assert_eq!(quota(None), 8192);
     assert_eq!(quota(Some(100 << 30)), 8192, "capacity may exceed the request");
     assert_eq!(quota(Some(2 << 30)), 832, "not resized yet");
     let member = |name: &str, intent: &str| json!({"metadata": {"name": name}, "spec": {"clusterName": "main", "name": name, "peerURL": "", "intent": intent}});
     let claim = |name: &str, size: &str| json!({"metadata": {"name": name}, "status": {"capacity": {"storage": size}}});
-    let stock = stock(
+    let objects = objects(
         vec![member("a", "Join"), member("b", "Join"), member("c", "Leave"), member("d", "Join")],
         Vec::new(),
         vec![
@@ -301,7 +304,7 @@ fn derived_quota_fits_on_the_smallest_existing_volume() {
         ],
     );
     assert_eq!(
-        smallest_volume(&stock),
+        smallest_volume(&objects),
         Some(2 << 30),
         "leaving members and PVCs without capacity do not count"
     );
@@ -309,15 +312,15 @@ fn derived_quota_fits_on_the_smallest_existing_volume() {
 
 #[test]
 fn only_derived_options_are_reported_each_with_a_reason() {
-    let told =
-        |said| serde_json::to_value(tuning_status(&cluster(said), Measured::default())).unwrap();
-    let options = |told: &Value| -> Vec<String> {
-        let all = told.as_array().unwrap().iter();
-        all.map(|it| it["option"].as_str().unwrap().to_owned()).collect()
+    let reported =
+        |spec| serde_json::to_value(tuning_status(&cluster(spec), Measured::default())).unwrap();
+    let options = |reported: &Value| -> Vec<String> {
+        let all = reported.as_array().unwrap().iter();
+        all.map(|entry| entry["option"].as_str().unwrap().to_owned()).collect()
     };
-    let silent = told(json!({}));
+    let unset = reported(json!({}));
     assert_eq!(
-        options(&silent),
+        options(&unset),
         [
             "quota-backend-bytes",
             "auto-compaction-retention",
@@ -327,15 +330,15 @@ fn only_derived_options_are_reported_each_with_a_reason() {
             "election-timeout",
         ]
     );
-    for tuned in silent.as_array().unwrap() {
+    for tuned in unset.as_array().unwrap() {
         assert!(tuned["reason"].as_str().unwrap().len() > 10, "{tuned}");
     }
-    let said = told(json!({
+    let set = reported(json!({
         "options": {
             "quota": "1Gi", "autoCompaction": {"retentionSeconds": 90}, "snapshotCount": 5000,
             "heartbeatMilliseconds": 200, "electionMilliseconds": 2000,
         },
         "resources": {"limits": {"cpu": "1500m", "memory": "1Gi"}},
     }));
-    assert_eq!(options(&said), ["feature-gates", "GOMAXPROCS", "GOMEMLIMIT"]);
+    assert_eq!(options(&set), ["feature-gates", "GOMAXPROCS", "GOMEMLIMIT"]);
 }

@@ -4,13 +4,13 @@ use super::*;
 use crate::api::start_mode::StartMode;
 use k8s_openapi::api::core::v1::{Container, Pod, PodSpec};
 
-fn rendered(said: Value, told: StartMode) -> Pod {
-    let spec = cluster(said);
-    blueprint(&spec).pod(&name("main-a"), told, &[], "uid-of-main-a").unwrap()
+fn rendered(spec: Value, start_mode: StartMode) -> Pod {
+    let spec = cluster(spec);
+    blueprint(&spec).pod(&name("main-a"), start_mode, &[], "uid-of-main-a").unwrap()
 }
 
-fn spec(said: Value) -> PodSpec {
-    rendered(said, StartMode::Rejoin).spec.unwrap()
+fn spec(spec: Value) -> PodSpec {
+    rendered(spec, StartMode::Rejoin).spec.unwrap()
 }
 
 fn containers(spec: &PodSpec) -> Vec<&Container> {
@@ -36,13 +36,13 @@ fn pod_meets_the_restricted_pod_security_standard() {
 
 #[test]
 fn only_a_first_pod_has_a_scheduling_gate() {
-    for (told, waits) in
+    for (start_mode, waits) in
         [(StartMode::Bootstrap, true), (StartMode::Join, true), (StartMode::Rejoin, false)]
     {
-        let gates = rendered(json!({}), told).spec.unwrap().scheduling_gates;
+        let gates = rendered(json!({}), start_mode).spec.unwrap().scheduling_gates;
         let names: Vec<String> = gates.into_iter().flatten().map(|gate| gate.name).collect();
         let expected: &[&str] = if waits { &[names::SCHEDULING_GATE] } else { &[] };
-        assert_eq!(names, expected, "{told}");
+        assert_eq!(names, expected, "{start_mode}");
     }
 }
 
@@ -78,7 +78,7 @@ fn etcd_cannot_write_to_its_binary_and_certificates() {
     );
     for mount in mounts {
         let volumes = spec.volumes.as_ref().unwrap();
-        assert!(volumes.iter().any(|it| it.name == mount.name), "{}", mount.name);
+        assert!(volumes.iter().any(|volume| volume.name == mount.name), "{}", mount.name);
     }
 }
 
@@ -115,7 +115,10 @@ fn pod_has_the_name_of_its_member_and_is_owned_by_it() {
 
 #[test]
 fn data_in_memory_is_an_empty_dir_with_a_limit() {
-    let data = |said| spec(said).volumes.unwrap().into_iter().find(|it| it.name == "data").unwrap();
+    let data = |fields| {
+        let mut volumes = spec(fields).volumes.unwrap().into_iter();
+        volumes.find(|volume| volume.name == "data").unwrap()
+    };
     let memory = data(json!({"storage": {"medium": "Memory", "size": "1Gi"}})).empty_dir.unwrap();
     assert_eq!(memory.medium.as_deref(), Some("Memory"));
     assert_eq!(memory.size_limit.unwrap().0, "1Gi");
@@ -126,13 +129,13 @@ fn data_in_memory_is_an_empty_dir_with_a_limit() {
 #[test]
 fn without_tls_no_secret_is_mounted() {
     let off = json!({"source": "Disabled"});
-    for (tls, asked) in [
+    for (tls, expected) in [
         (json!({}), true),
         (json!({"client": off}), true),
         (json!({"client": off, "peer": off}), false),
     ] {
         let volumes = spec(json!({"tls": tls})).volumes.unwrap();
-        assert_eq!(volumes.iter().any(|it| it.secret.is_some()), asked, "{tls}");
+        assert_eq!(volumes.iter().any(|volume| volume.secret.is_some()), expected, "{tls}");
     }
 }
 
@@ -145,27 +148,29 @@ fn unneeded_keys_are_not_mounted() {
         (json!({"peer": off}), Some(vec!["server.crt", "server.key", "client-ca.crt"])),
     ] {
         let volumes = spec(json!({"tls": tls})).volumes.unwrap();
-        let secret = volumes.into_iter().find_map(|it| it.secret).unwrap();
-        let keys = secret.items.map(|all| all.into_iter().map(|it| it.key).collect::<Vec<_>>());
-        assert_eq!(keys, expected.map(|it| it.iter().map(ToString::to_string).collect()), "{tls}");
+        let secret = volumes.into_iter().find_map(|volume| volume.secret).unwrap();
+        let keys = secret.items.map(|items| items.into_iter().map(|item| item.key).collect());
+        let expected: Option<Vec<String>> =
+            expected.map(|keys| keys.iter().map(ToString::to_string).collect());
+        assert_eq!(keys, expected, "{tls}");
     }
 }
 
 #[test]
 fn members_prefer_different_nodes_unless_the_spec_sets_affinity() {
-    let silent = spec(json!({}));
-    assert!(silent.affinity.unwrap().pod_anti_affinity.is_some());
-    assert_eq!(silent.topology_spread_constraints.unwrap().len(), 1);
-    let said = spec(json!({"placement": {"affinity": {}}}));
-    assert_eq!(said.affinity, Some(k8s_openapi::api::core::v1::Affinity::default()));
-    assert_eq!(said.topology_spread_constraints, None);
+    let unset = spec(json!({}));
+    assert!(unset.affinity.unwrap().pod_anti_affinity.is_some());
+    assert_eq!(unset.topology_spread_constraints.unwrap().len(), 1);
+    let set = spec(json!({"placement": {"affinity": {}}}));
+    assert_eq!(set.affinity, Some(k8s_openapi::api::core::v1::Affinity::default()));
+    assert_eq!(set.topology_spread_constraints, None);
 }
 
 #[test]
 fn go_env_follows_the_limits() {
-    let variables = |said| {
-        let env = spec(said).containers.remove(0).env.unwrap().into_iter();
-        env.map(|it| (it.name, it.value.unwrap())).collect::<Vec<_>>()
+    let variables = |fields| {
+        let env = spec(fields).containers.remove(0).env.unwrap().into_iter();
+        env.map(|variable| (variable.name, variable.value.unwrap())).collect::<Vec<_>>()
     };
     assert_eq!(variables(json!({})), []);
     let limited = |medium: &str, cpu: &str| {

@@ -1,7 +1,7 @@
 //! Reasons and messages about external certificates, and about a change of the trusted CAs.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
-use super::ca_rotation::waiting_for;
+use super::ca_rotation::waiting_message;
 use crate::etcd_cluster::reason::{
     CA_RETIRING, CA_ROTATION_REQUESTED, CA_ROTATION_STARTED, CERTIFICATE_ERROR,
     CERTIFICATE_EXPIRING, INVALID_CERTIFICATE, OLD_CA_REMOVED, WAITING_FOR_CERTIFICATE,
@@ -11,8 +11,8 @@ use crate::etcd_cluster::tls::report::CertificateReport;
 use crate::etcd_cluster::tls::trust_change::{TrustChangeStatus, TrustPhase};
 
 /// The reason of a problem of an external certificate.
-pub(crate) const fn problem_reason(flaw: &CertificateProblem) -> &'static str {
-    match flaw {
+pub(crate) const fn problem_reason(problem: &CertificateProblem) -> &'static str {
+    match problem {
         CertificateProblem::SecretMissing(_)
         | CertificateProblem::Invalid(_)
         | CertificateProblem::TooManyCas(_)
@@ -25,26 +25,26 @@ pub(crate) const fn problem_reason(flaw: &CertificateProblem) -> &'static str {
 }
 
 /// The message of a problem of an external certificate.
-pub(crate) fn problem_message(flaw: &CertificateProblem) -> String {
-    if flaw.is_fatal() {
-        format!("{flaw}. Members keep their current certificates")
+pub(crate) fn problem_message(problem: &CertificateProblem) -> String {
+    if problem.is_fatal() {
+        format!("{problem}. Members keep their current certificates")
     } else {
-        flaw.to_string()
+        problem.to_string()
     }
 }
 
 /// The problem that a user must fix, if there is one: its reason and its message.
 pub(crate) fn needs_user(certificates: &CertificateReport) -> Option<(&'static str, String)> {
-    if let Some(stuck) = &certificates.stuck {
-        return Some((CERTIFICATE_ERROR, stuck.to_string()));
+    if let Some(error) = &certificates.error {
+        return Some((CERTIFICATE_ERROR, error.to_string()));
     }
-    let flaw = certificates.flaw.as_ref().filter(|it| it.needs_user());
-    flaw.map(|it| (problem_reason(it), problem_message(it)))
+    let problem = certificates.problem.as_ref().filter(|problem| problem.needs_user());
+    problem.map(|problem| (problem_reason(problem), problem_message(problem)))
 }
 
 /// The reason while the trusted CAs of a side change.
-pub(crate) const fn change_reason(changing: &TrustChangeStatus) -> &'static str {
-    match changing.stage {
+pub(crate) const fn change_reason(change: &TrustChangeStatus) -> &'static str {
+    match change.phase {
         TrustPhase::Requested => CA_ROTATION_REQUESTED,
         TrustPhase::Distributing => CA_ROTATION_STARTED,
         TrustPhase::Retiring => CA_RETIRING,
@@ -53,9 +53,9 @@ pub(crate) const fn change_reason(changing: &TrustChangeStatus) -> &'static str 
 }
 
 /// The message while the trusted CAs of a side change.
-pub(crate) fn change_message(changing: &TrustChangeStatus) -> String {
-    let TrustChangeStatus { side, stage, waits } = changing;
-    let (done, next) = match stage {
+pub(crate) fn change_message(change: &TrustChangeStatus) -> String {
+    let TrustChangeStatus { side, phase, waiting_for } = change;
+    let (done, next) = match phase {
         TrustPhase::Requested => ("new CAs are requested", "adding them to the trust bundles"),
         TrustPhase::Distributing => {
             ("new CAs are in the trust bundles", "switching members to certificates issued by them")
@@ -66,5 +66,5 @@ pub(crate) fn change_message(changing: &TrustChangeStatus) -> String {
         ),
         TrustPhase::Verifying => ("old CAs are removed from the trust bundles", "finishing"),
     };
-    format!("spec.tls.{}: {done}; {} before {next}", side.word(), waiting_for(waits))
+    format!("spec.tls.{}: {done}; {} before {next}", side.as_str(), waiting_message(waiting_for))
 }

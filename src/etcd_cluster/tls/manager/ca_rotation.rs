@@ -1,6 +1,5 @@
-//! `CaPair` change their places, if it is time.
-//! Comes in: the ring, the Secret that it is in, and who runs. Goes out: one write of that Secret, or what it waits for.
-//! May touch: `clients`. It chooses nothing: the rotation does. Whatever was seen before is true again after any failure here.
+//! Applies the next step of the rotation of the managed CAs, as one write of the CA Secret.
+//! Crash safety: the step is decided from observed state only, so any failure here is retried.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -23,64 +22,64 @@ use crate::etcd_cluster::tls::readiness::{
 use crate::etcd_cluster::tls::secrets_plan::SecretsPlan;
 use crate::etcd_cluster::tls::trust_hash::{Sides, TrustHash};
 
-/// A Secret that somebody took away is missed after this time at the latest.
+/// A deleted Secret is noticed after this time at the latest.
 const SECRETS_INTERVAL: Duration = Duration::from_hours(1);
-/// How often members are looked at that authorities wait for.
+/// How often members are checked that a step waits for.
 const MEMBER_WAIT_INTERVAL: Duration = Duration::from_secs(5);
 
-/// What came of it.
+/// The result of a rotation attempt.
 pub(super) enum RotationOutcome {
-    /// Nothing; this is to be remembered.
+    /// No step is due.
     Waiting(RotationReport),
-    /// Everything is to be looked at again: a turn was made, or somebody else was faster.
+    /// All Secrets must be read again: a step was applied, or another writer was faster.
     Applied(Option<RotationStep>),
 }
 
-/// What is remembered beside the Secrets.
+/// What is cached about a rotation.
 pub(super) struct RotationReport {
-    pub(super) turning: Option<RotationStatus>,
-    pub(super) lacking: BTreeSet<String>,
+    pub(super) status: Option<RotationStatus>,
+    pub(super) stale_pods: BTreeSet<String>,
 }
 
 impl CertificateManager {
-    /// Lets the authorities change their places, if it is time.
-    pub(super) async fn turn(
+    /// Applies the next step of the rotation, if it is due.
+    pub(super) async fn rotate(
         &self,
-        desk: &Ctx<'_>,
-        ring: &CaSet,
-        held: &Secret,
-        found: &SecretsPlan,
+        ctx: &Ctx<'_>,
+        ca_set: &CaSet,
+        existing: &Secret,
+        plan: &SecretsPlan,
     ) -> Result<RotationOutcome, CertificateManagerError> {
-        let Ctx { circle, now, .. } = *desk;
-        let (next, lacking) = self.next(desk, ring, found).await?;
-        let turn = match next {
+        let Ctx { scope, now, .. } = *ctx;
+        let (decision, stale_pods) = self.decide_rotation(ctx, ca_set, plan).await?;
+        let step = match decision {
             RotationDecision::Idle => {
-                return Ok(RotationOutcome::Waiting(RotationReport { turning: None, lacking }));
+                return Ok(RotationOutcome::Waiting(RotationReport { status: None, stale_pods }));
             }
-            RotationDecision::Wait(waits) => {
-                let turning = Some(RotationStatus { stage: ring.stage.clone(), waits });
-                return Ok(RotationOutcome::Waiting(RotationReport { turning, lacking }));
+            RotationDecision::Wait(waiting_for) => {
+                let status = Some(RotationStatus { phase: ca_set.phase.clone(), waiting_for });
+                return Ok(RotationOutcome::Waiting(RotationReport { status, stale_pods }));
             }
             RotationDecision::NeedsProbe => return Ok(RotationOutcome::Applied(None)),
             RotationDecision::Start => {
-                let made = issue::ca_pair(circle.blueprint, self.lifetimes, now);
-                let made = made.map_err(CertificateManagerError::Make)?;
-                RotationStep::Start(Box::new(made), circle.asked.clone())
+                let ca_pair = issue::ca_pair(scope.blueprint, self.lifetimes, now);
+                let ca_pair = ca_pair.map_err(CertificateManagerError::Issue)?;
+                RotationStep::Start(Box::new(ca_pair), scope.rotation_request.clone())
             }
             RotationDecision::StartOverlap => RotationStep::StartOverlap,
             RotationDecision::SwitchIssuer(next) => RotationStep::SwitchIssuer(next),
             RotationDecision::RemoveOldCa => RotationStep::RemoveOldCa,
             RotationDecision::Finish => RotationStep::Finish,
         };
-        let Blueprint { name, namespace, .. } = *circle.blueprint;
-        let patch = ring.turned(&turn, held, now);
-        match desk.objects.merge::<Secret>(namespace, &held.name_any(), &patch).await {
+        let Blueprint { name, namespace, .. } = *scope.blueprint;
+        let patch = ca_set.patch(&step, existing, now);
+        match ctx.objects.merge::<Secret>(namespace, &existing.name_any(), &patch).await {
             Ok(_) => {
-                let words = turn.words();
-                tracing::info!(namespace, cluster = name, words, "certificate authorities turn");
-                Ok(RotationOutcome::Applied(Some(turn)))
+                let detail = step.message();
+                tracing::info!(namespace, cluster = name, detail, "CA rotation step applied");
+                Ok(RotationOutcome::Applied(Some(step)))
             }
-            // Somebody has written to it since it was read.
+            // Another writer changed the Secret since it was read.
             Err(error) if error.class() == ErrorClass::Conflict => {
                 Ok(RotationOutcome::Applied(None))
             }
@@ -88,57 +87,58 @@ impl CertificateManager {
         }
     }
 
-    /// What is to be done, and the pods that lack what they should have. Members are called only if that decides it.
-    async fn next(
+    /// Decides the next step, and finds the pods with a stale trust bundle. Members are probed only
+    /// if the decision depends on it.
+    async fn decide_rotation(
         &self,
-        desk: &Ctx<'_>,
-        ring: &CaSet,
-        found: &SecretsPlan,
+        ctx: &Ctx<'_>,
+        ca_set: &CaSet,
+        plan: &SecretsPlan,
     ) -> Result<(RotationDecision, BTreeSet<String>), CertificateManagerError> {
-        let Ctx { circle, now, .. } = *desk;
-        let protected = Sides::of(circle.blueprint);
-        let trust = TrustHash::on(protected, ring, desk.footings);
-        let sides = protected.with_ours(desk.footings);
-        let (seats, members) = circle.company();
-        let is_left_alone = circle.blueprint.spec.paused || found.stuck.is_some();
-        let facts = RotationContext {
-            ring,
+        let Ctx { scope, now, .. } = *ctx;
+        let tls_sides = Sides::with_tls(scope.blueprint);
+        let trust = TrustHash::new(tls_sides, ca_set, ctx.trust_states);
+        let sides = tls_sides.with_managed_ca(ctx.trust_states);
+        let (pods, members) = scope.pods_and_members();
+        let is_blocked = scope.blueprint.spec.paused || plan.error.is_some();
+        let context = RotationContext {
+            ca_set,
             lifetimes: self.lifetimes,
             now,
-            asked: circle.asked.as_deref(),
-            may_turn: circle.told.is_some() && sides.any() && !is_left_alone,
-            // One change at a time: a side that comes to rest on others goes first, unless we were faster.
-            may_begin: desk.is_settled(),
-            company: MemberReadiness { word: &trust.word, members: &members, seats: &seats },
+            rotation_request: scope.rotation_request.as_deref(),
+            may_rotate: scope.published_members.is_some() && sides.any() && !is_blocked,
+            // One change at a time: a trust change goes first, unless a rotation has started.
+            may_start: ctx.is_trust_settled(),
+            readiness: MemberReadiness { trust_hash: &trust.hash, members: &members, pods: &pods },
         };
-        let next = ca_rotation::next(&facts, None);
-        if next != RotationDecision::NeedsProbe {
-            return Ok((next, BTreeSet::new()));
+        let decision = ca_rotation::next(&context, None);
+        if decision != RotationDecision::NeedsProbe {
+            return Ok((decision, BTreeSet::new()));
         }
-        let signing = Issuer { ring, lifetimes: self.lifetimes, now };
-        let proof = probe::probe_rotation(circle, sides, &signing)
+        let issuer = Issuer { ca_set, lifetimes: self.lifetimes, now };
+        let results = probe::probe_rotation(scope, sides, &issuer)
             .await
-            .map_err(CertificateManagerError::Make)?;
-        Ok((ca_rotation::next(&facts, Some(&proof)), lacking_in(&proof, &seats)))
+            .map_err(CertificateManagerError::Issue)?;
+        Ok((ca_rotation::next(&context, Some(&results)), stale_pods(&results, &pods)))
     }
 }
 
-/// The pods of those who trust others than they were made to.
-pub(super) fn lacking_in(proof: &ProbeResults, seats: &[PodTrust]) -> BTreeSet<String> {
-    let trusts_others = |it: &&PodTrust| match proof.get(&it.member) {
+/// UIDs of the pods whose probe contradicts their trust bundle hash.
+pub(super) fn stale_pods(results: &ProbeResults, pods: &[PodTrust]) -> BTreeSet<String> {
+    let is_stale = |pod: &&PodTrust| match results.get(&pod.member) {
         Some(TlsProbe::RejectsNewCa | TlsProbe::TrustsOldCa) => true,
         Some(TlsProbe::Ok | TlsProbe::PresentsOldCert | TlsProbe::Unreachable(_)) | None => false,
     };
-    seats.iter().filter(trusts_others).map(|it| it.pod.clone()).collect()
+    pods.iter().filter(is_stale).map(|pod| pod.pod_uid.clone()).collect()
 }
 
-/// When to look again, whatever else is due.
-pub(super) fn next_look(waits: Option<&WaitingFor>, now: Timestamp) -> Timestamp {
+/// When the Secrets must be read again at the latest.
+pub(super) fn next_read(waiting_for: Option<&WaitingFor>, now: Timestamp) -> Timestamp {
     let later = |span: Duration| {
         let span = SignedDuration::try_from(span).unwrap_or(SignedDuration::ZERO);
         now.saturating_add(span).unwrap_or(Timestamp::MAX)
     };
-    match waits {
+    match waiting_for {
         None | Some(WaitingFor::Unpause | WaitingFor::BundleSpace) => later(SECRETS_INTERVAL),
         Some(WaitingFor::Overlap(at)) => later(SECRETS_INTERVAL).min(*at),
         Some(WaitingFor::Restart(_) | WaitingFor::Probe(..)) => later(MEMBER_WAIT_INTERVAL),

@@ -1,6 +1,5 @@
-//! What is remembered of the Secrets of a cluster, as long as this replica leads.
-//! Comes in: what was seen when everything was as it should be. Goes out: credentials for the operator itself, whom pods
-//! should trust, what is to be told, and when to look again. May touch: nothing outside.
+//! What is cached of the Secrets of a cluster while this replica leads: the operator's credentials,
+//! the trust bundle hash, the report, and when the Secrets must be read again.
 
 use std::collections::BTreeSet;
 use std::sync::PoisonError;
@@ -8,7 +7,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::ca_rotation::{RotationReport, next_look};
+use super::ca_rotation::{RotationReport, next_read};
 use super::{CertificateManager, CertificateManagerError, CertificateScope, Ctx};
 use crate::api::etcd_cluster::validated::Certificates;
 use crate::api::names;
@@ -17,7 +16,7 @@ use crate::etcd_cluster::state::MemberName;
 use crate::etcd_cluster::tls::ca_set::CaSet;
 use crate::etcd_cluster::tls::external_secret::CertificateProblem;
 use crate::etcd_cluster::tls::issue::Issuer;
-use crate::etcd_cluster::tls::lifetimes::due_at;
+use crate::etcd_cluster::tls::lifetimes::renewal_time;
 use crate::etcd_cluster::tls::report::CertificateReport;
 use crate::etcd_cluster::tls::secrets_plan::SecretsPlan;
 use crate::etcd_cluster::tls::source::Leaves;
@@ -27,183 +26,194 @@ use crate::etcd_cluster::tls::trust_hash::{Sides, TrustHash};
 use crate::etcd_cluster::transport::Scheme;
 use crate::pki::ca::{Certificate, bundle};
 
-/// So soon it is seen that somebody has changed certificates from elsewhere.
+/// How often external certificates are read.
 const SOURCE_INTERVAL: Duration = Duration::from_secs(30);
-/// The same while they cannot be used: somebody is mending them.
+/// How often invalid external certificates are read: a user is fixing them.
 const BROKEN_SOURCE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// What the Secrets were seen to be right for.
+/// The inputs for which the Secrets were found up to date.
 #[derive(Clone, PartialEq)]
 struct ScopeFingerprint {
-    /// The members and their uids.
+    /// The members and their UIDs.
     members: BTreeSet<(MemberName, String)>,
-    /// Those that applications are told of.
-    told: Option<Vec<MemberName>>,
-    /// How these are called.
-    scheme: Scheme,
-    /// Where certificates come from, for clients and for members.
+    published_members: Option<Vec<MemberName>>,
+    advertised_scheme: Scheme,
+    /// The certificate sources for clients and for peers.
     sources: [Certificates; 2],
     /// Whether the cluster owns its Secrets.
-    is_owned: bool,
-    asked: Option<String>,
+    is_owner: bool,
+    rotation_request: Option<String>,
     is_paused: bool,
 }
 
-/// What is remembered of one cluster.
+/// What is cached of one cluster.
 #[derive(Clone)]
 pub(super) struct CachedCredentials {
     credentials: Credentials,
-    /// Who signed the operator's own certificate; itself, if it was given.
-    signer: Certificate,
-    /// When the operator's own certificate is due.
-    own_due: Timestamp,
-    right: Option<ScopeFingerprint>,
-    /// When to look at them again.
-    look: Timestamp,
-    tidings: CertificateReport,
-    /// Whom members trust by what is in their Secrets.
-    trust: TrustHash,
-    /// Whether members ask each other for the name of the cluster.
-    named: bool,
-    /// Whether the operator shows its own name.
-    is_known: bool,
+    /// The CA of the operator's certificate; an external certificate stands for itself.
+    issuer: Certificate,
+    /// When the operator's certificate must be renewed.
+    renew_at: Timestamp,
+    /// `None` if the Secrets are not up to date.
+    fingerprint: Option<ScopeFingerprint>,
+    /// When the Secrets must be read again.
+    next_read: Timestamp,
+    report: CertificateReport,
+    /// The trust bundle in the members' Secrets.
+    trust_hash: TrustHash,
+    requires_cluster_name: bool,
+    operator_cn_recognized: bool,
 }
 
 impl CertificateManager {
-    fn of<T>(&self, uid: &str, read: impl FnOnce(&CachedCredentials) -> Option<T>) -> Option<T> {
-        self.keys.lock().unwrap_or_else(PoisonError::into_inner).get(uid).and_then(read)
+    fn cached<T>(
+        &self,
+        uid: &str,
+        read: impl FnOnce(&CachedCredentials) -> Option<T>,
+    ) -> Option<T> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner).get(uid).and_then(read)
     }
 
-    /// What the operator shows to the members of a cluster, if that is known.
+    /// The operator's credentials for the members of a cluster, if known.
     pub(crate) fn credentials(&self, uid: &str, now: Timestamp) -> Option<Credentials> {
-        self.of(uid, |it| (now < it.own_due).then(|| it.credentials.clone()))
+        self.cached(uid, |entry| (now < entry.renew_at).then(|| entry.credentials.clone()))
     }
 
-    /// Whom the pods of a cluster should trust, if that is known.
-    pub(crate) fn trust(&self, uid: &str) -> Option<TrustHash> {
-        self.of(uid, |it| Some(it.trust.clone()))
+    /// The trust bundle hash that the pods of a cluster should have, if known.
+    pub(crate) fn trust_hash(&self, uid: &str) -> Option<TrustHash> {
+        self.cached(uid, |entry| Some(entry.trust_hash.clone()))
     }
 
-    /// Whether members ask each other for the name of the cluster: others than its own authorities have signed what they show.
+    /// Whether members require the cluster's name in peer certificates, because an external CA
+    /// issues them.
     pub(crate) fn requires_cluster_name(&self, uid: &str) -> bool {
-        self.of(uid, |it| Some(it.named)).unwrap_or_default()
+        self.cached(uid, |entry| Some(entry.requires_cluster_name)).unwrap_or_default()
     }
 
-    /// Whether the operator shows its own name to the members of a cluster.
+    /// Whether the operator's certificate has its own common name, which etcd users are known by.
     pub(crate) fn operator_cn_recognized(&self, uid: &str) -> bool {
-        self.of(uid, |it| Some(it.is_known)).unwrap_or_default()
+        self.cached(uid, |entry| Some(entry.operator_cn_recognized)).unwrap_or_default()
     }
 
-    /// What is to be told of the certificates of a cluster.
+    /// The report about the certificates of a cluster.
     pub(crate) fn report(&self, uid: &str) -> CertificateReport {
-        self.of(uid, |it| Some(it.tidings.clone())).unwrap_or_default()
+        self.cached(uid, |entry| Some(entry.report.clone())).unwrap_or_default()
     }
 
-    /// Forgets a cluster that is gone.
+    /// Removes a deleted cluster from the cache.
     pub(crate) fn evict(&self, uid: &str) {
-        self.keys.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
     }
 
-    /// Whether the Secrets must be looked at.
-    pub(crate) fn is_stale(&self, circle: &CertificateScope<'_>, now: Timestamp) -> bool {
-        let is_right = |it: &CachedCredentials| {
-            now < it.look && now < it.own_due && it.right.as_ref() == Some(&circle.right())
+    /// Whether the Secrets must be read.
+    pub(crate) fn is_stale(&self, scope: &CertificateScope<'_>, now: Timestamp) -> bool {
+        let is_fresh = |entry: &CachedCredentials| {
+            now < entry.next_read
+                && now < entry.renew_at
+                && entry.fingerprint.as_ref() == Some(&scope.fingerprint())
         };
-        self.of(circle.blueprint.uid, |it| is_right(it).then_some(())).is_none()
+        self.cached(scope.blueprint.uid, |entry| is_fresh(entry).then_some(())).is_none()
     }
 
     pub(super) fn store(
         &self,
-        desk: &Ctx<'_>,
-        ring: &CaSet,
-        found: &SecretsPlan,
-        awaited: (RotationReport, Vec<TrustChangeStatus>),
+        ctx: &Ctx<'_>,
+        ca_set: &CaSet,
+        plan: &SecretsPlan,
+        waiting: (RotationReport, Vec<TrustChangeStatus>),
     ) -> Result<(), CertificateManagerError> {
-        let Ctx { circle, footings, offers, now, .. } = *desk;
-        let (RotationReport { turning, mut lacking }, changing) = awaited;
-        let waits = turning.iter().map(|it| &it.waits).chain(changing.iter().map(|it| &it.waits));
-        let looks = waits.map(Some).chain([None]).map(|it| next_look(it, now));
-        let looks = looks.chain(given_look(desk));
-        let look = found.next.into_iter().chain(looks).min().unwrap_or(now);
-        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = keys.get(circle.blueprint.uid);
-        let (credentials, signer, own_due) = self.own(desk, ring, before)?;
-        let is_ours = signer == ring.now.client.certificate;
-        let is_known = is_ours || signer.common_name().as_deref() == Some(names::OPERATOR);
-        // What a pod lacks it lacks until its end.
-        lacking.extend(before.into_iter().flat_map(|it| it.trust.lacking.iter().cloned()));
-        lacking.retain(|pod| circle.seats.iter().any(|it| it.seat.pod == *pod));
-        let sides = Sides::of(circle.blueprint);
-        let trust = TrustHash { lacking, ..TrustHash::on(sides, ring, footings) };
-        let right = found.stuck.is_none().then(|| circle.right());
-        let (stuck, flaw) = (found.stuck.clone(), offers.flaw().cloned());
-        let changing = changing.into_iter().next();
-        let tidings =
-            CertificateReport { stuck, turning, changing, flaw, is_given: offers.is_given() };
-        let named = sides.peer && !footings.peer.told.ours;
-        let uid = circle.blueprint.uid.to_owned();
-        let fresh = CachedCredentials {
-            credentials,
-            signer,
-            own_due,
-            right,
-            look,
-            tidings,
-            trust,
-            named,
-            is_known,
+        let Ctx { scope, trust_states, sources, now, .. } = *ctx;
+        let (RotationReport { status: rotation, mut stale_pods }, changes) = waiting;
+        let waiting_for = rotation.iter().map(|status| &status.waiting_for);
+        let waiting_for = waiting_for.chain(changes.iter().map(|status| &status.waiting_for));
+        let reads = waiting_for.map(Some).chain([None]).map(|reason| next_read(reason, now));
+        let reads = reads.chain(next_source_read(ctx)).chain(plan.next_renewal);
+        let next_read = reads.min().unwrap_or(now);
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let previous = cache.get(scope.blueprint.uid);
+        let (credentials, issuer, renew_at) = self.operator_credentials(ctx, ca_set, previous)?;
+        let is_managed = issuer == ca_set.current.client.certificate;
+        let operator_cn_recognized =
+            is_managed || issuer.common_name().as_deref() == Some(names::OPERATOR);
+        // A pod stays stale until its deletion.
+        stale_pods
+            .extend(previous.into_iter().flat_map(|entry| entry.trust_hash.stale_pods.clone()));
+        stale_pods.retain(|uid| scope.pods.iter().any(|pod| pod.trust.pod_uid == *uid));
+        let sides = Sides::with_tls(scope.blueprint);
+        let trust_hash = TrustHash { stale_pods, ..TrustHash::new(sides, ca_set, trust_states) };
+        let report = CertificateReport {
+            error: plan.error.clone(),
+            rotation,
+            trust_change: changes.into_iter().next(),
+            problem: sources.problem().cloned(),
+            is_external: sources.is_external(),
         };
-        keys.insert(uid, fresh);
+        let entry = CachedCredentials {
+            credentials,
+            issuer,
+            renew_at,
+            fingerprint: plan.error.is_none().then(|| scope.fingerprint()),
+            next_read,
+            report,
+            trust_hash,
+            requires_cluster_name: sides.peer && !trust_states.peer.published.managed,
+            operator_cn_recognized,
+        };
+        cache.insert(scope.blueprint.uid.to_owned(), entry);
         Ok(())
     }
 
-    /// What the operator shows, who signed it, and when it is due. What our own authority signed is used until then.
-    fn own(
+    /// The operator's credentials, the CA of its certificate, and when it must be renewed. A cached
+    /// certificate of the managed CA is used until then.
+    fn operator_credentials(
         &self,
-        desk: &Ctx<'_>,
-        ring: &CaSet,
-        before: Option<&CachedCredentials>,
+        ctx: &Ctx<'_>,
+        ca_set: &CaSet,
+        previous: Option<&CachedCredentials>,
     ) -> Result<(Credentials, Certificate, Timestamp), CertificateManagerError> {
-        let Ctx { footings, offers, now, .. } = *desk;
-        let footing = &footings.client;
-        let authority = bundle(&footing.told.list(ring, Side::Client));
-        let goes_home = footing.proven.ours && offers.client.pairs == Leaves::Managed;
-        if let Some(pair) = footing.pair.as_ref().filter(|_| !goes_home) {
-            let (certificate, key) = (pair.pem().into_bytes(), pair.key.pem().into_bytes());
-            let credentials = Credentials { ca: authority, certificate, key };
-            return Ok((credentials, pair.certificate.clone(), pair.certificate.until));
+        let Ctx { trust_states, sources, now, .. } = *ctx;
+        let trust_state = &trust_states.client;
+        let ca = bundle(&trust_state.published.certificates(ca_set, Side::Client));
+        let returns_to_managed =
+            trust_state.confirmed.managed && sources.client.leaves == Leaves::Managed;
+        if let Some(external) = trust_state.operator_cert.as_ref().filter(|_| !returns_to_managed) {
+            let (certificate, key) = (external.pem().into_bytes(), external.key.pem().into_bytes());
+            let credentials = Credentials { ca, certificate, key };
+            return Ok((credentials, external.certificate.clone(), external.certificate.until));
         }
-        let signer = ring.now.client.certificate.clone();
-        let still_good = before
-            .filter(|it| now < it.own_due && it.signer == signer && it.credentials.ca == authority);
-        if let Some(it) = still_good {
-            return Ok((it.credentials.clone(), signer, it.own_due));
+        let issuer = ca_set.current.client.certificate.clone();
+        let reusable = previous.filter(|entry| {
+            now < entry.renew_at && entry.issuer == issuer && entry.credentials.ca == ca
+        });
+        if let Some(entry) = reusable {
+            return Ok((entry.credentials.clone(), issuer, entry.renew_at));
         }
-        let signing = Issuer { ring, lifetimes: self.lifetimes, now };
-        let pair = signing.operator().map_err(CertificateManagerError::Make)?;
-        let (certificate, key) = (pair.pem().into_bytes(), pair.key.pem().into_bytes());
-        Ok((Credentials { ca: authority, certificate, key }, signer, due_at(&pair.certificate)))
+        let key_pair = Issuer { ca_set, lifetimes: self.lifetimes, now }.operator();
+        let key_pair = key_pair.map_err(CertificateManagerError::Issue)?;
+        let (certificate, key) = (key_pair.pem().into_bytes(), key_pair.key.pem().into_bytes());
+        let credentials = Credentials { ca, certificate, key };
+        Ok((credentials, issuer, renewal_time(&key_pair.certificate)))
     }
 }
 
-/// When to look at what comes from elsewhere again: nobody tells when somebody changes it.
-fn given_look(desk: &Ctx<'_>) -> Option<Timestamp> {
-    let is_flawed = desk.offers.flaw().is_some_and(CertificateProblem::is_fatal);
-    let span = if is_flawed { BROKEN_SOURCE_INTERVAL } else { SOURCE_INTERVAL };
+/// When external certificates must be read again: changes of them are not watched.
+fn next_source_read(ctx: &Ctx<'_>) -> Option<Timestamp> {
+    let is_broken = ctx.sources.problem().is_some_and(CertificateProblem::is_fatal);
+    let span = if is_broken { BROKEN_SOURCE_INTERVAL } else { SOURCE_INTERVAL };
     let span = SignedDuration::try_from(span).unwrap_or(SignedDuration::ZERO);
-    desk.offers.is_given().then(|| desk.now.saturating_add(span).unwrap_or(Timestamp::MAX))
+    ctx.sources.is_external().then(|| ctx.now.saturating_add(span).unwrap_or(Timestamp::MAX))
 }
 
 impl CertificateScope<'_> {
-    fn right(&self) -> ScopeFingerprint {
+    fn fingerprint(&self) -> ScopeFingerprint {
         let spec = self.blueprint.spec;
         ScopeFingerprint {
             members: self.members.iter().cloned().collect(),
-            told: self.told.clone(),
-            scheme: self.blueprint.advertised_scheme(),
+            published_members: self.published_members.clone(),
+            advertised_scheme: self.blueprint.advertised_scheme(),
             sources: [spec.client_tls.clone(), spec.peer_tls.clone()],
-            is_owned: self.blueprint.owner().is_some(),
-            asked: self.asked.clone(),
+            is_owner: self.blueprint.owner().is_some(),
+            rotation_request: self.rotation_request.clone(),
             is_paused: spec.paused,
         }
     }

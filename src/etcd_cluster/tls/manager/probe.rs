@@ -1,7 +1,7 @@
-//! Calls every member to see whether it takes what the coming authorities sign, what it shows, and whom else it trusts.
-//! Comes in: the ring, and where members are. Goes out: what each has shown. May touch: `clients`.
-//! The word on a pod says whom it was made to trust, and a kubelet may have given it an older Secret: only a handshake
-//! knows. Both ports are called, each as somebody of its own authority.
+//! Probes all members with TLS handshakes: whether they accept certificates of the new CAs, which
+//! certificate they present, and which other CAs they trust.
+//! A pod's annotation is not enough, because the kubelet may have mounted an older Secret: only a
+//! handshake reveals the trust bundle in use. Both ports are probed, each with its own CA.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,101 +20,98 @@ use crate::pki::ca::Certificate;
 use crate::pki::issue::IssueError;
 use crate::pki::leaf::CertifiedKey;
 
-/// How long a handshake may take.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// One port, what is shown there, and whom the caller trusts.
+/// One port, and how it is probed.
 pub(super) struct ProbeTarget {
     pub(super) port: u16,
-    pub(super) shown: CertifiedKey,
-    pub(super) trusts: Vec<Certificate>,
-    /// Whom a member must not trust any more.
-    pub(super) dropped: Vec<Certificate>,
+    pub(super) client_cert: CertifiedKey,
+    /// The CAs that may have issued the member's certificate.
+    pub(super) trusted_cas: Vec<Certificate>,
+    /// The CAs that the member must not accept.
+    pub(super) removed_cas: Vec<Certificate>,
 }
 
-/// Calls everybody who has an address, as those whom the coming authorities sign.
+/// Probes all pods with client certificates of the new managed CAs.
 pub(super) async fn probe_rotation(
-    circle: &CertificateScope<'_>,
+    scope: &CertificateScope<'_>,
     sides: Sides,
-    signing: &Issuer<'_>,
+    issuer: &Issuer<'_>,
 ) -> Result<ProbeResults, IssueError> {
-    Ok(probe_all(circle, &doors(sides, signing)?).await)
+    Ok(probe_all(scope, &rotation_targets(sides, issuer)?).await)
 }
 
-/// Calls everybody who has an address, at these doors.
+/// Probes all pods at these targets.
 pub(super) async fn probe_all(
-    circle: &CertificateScope<'_>,
-    doors: &[ProbeTarget],
+    scope: &CertificateScope<'_>,
+    targets: &[ProbeTarget],
 ) -> ProbeResults {
-    let asked = circle.seats.iter().map(|seated| one(seated, doors));
-    let mut proof = BTreeMap::new();
-    for (seated, shown) in circle.seats.iter().zip(join_all(asked).await) {
-        // Two pods of one member: whichever is worse counts.
-        let entry = proof.entry(seated.seat.member.clone()).or_insert(TlsProbe::Ok);
+    let probes = scope.pods.iter().map(|pod| probe_pod(pod, targets));
+    let mut results = BTreeMap::new();
+    for (pod, result) in scope.pods.iter().zip(join_all(probes).await) {
+        // With two pods of one member, a failed probe counts.
+        let entry = results.entry(pod.trust.member.clone()).or_insert(TlsProbe::Ok);
         if *entry == TlsProbe::Ok {
-            *entry = shown;
+            *entry = result;
         }
     }
-    proof
+    results
 }
 
-fn doors(sides: Sides, signing: &Issuer<'_>) -> Result<Vec<ProbeTarget>, IssueError> {
-    let CaSet { now, stage, .. } = signing.ring;
-    // Before they sign, members still show what the others signed. Afterwards that would not do.
-    let (coming, everybody) = match stage {
+fn rotation_targets(sides: Sides, issuer: &Issuer<'_>) -> Result<Vec<ProbeTarget>, IssueError> {
+    let CaSet { current, phase, .. } = issuer.ca_set;
+    // Before the switch members present certificates of the old CAs; after it they must not.
+    let (new, trusts_all) = match phase {
         RotationPhase::Distributing(next) => (&**next, true),
         RotationPhase::Idle | RotationPhase::Retiring(_) | RotationPhase::Verifying(_) => {
-            (now, false)
+            (current, false)
         }
     };
-    let [for_clients, for_peers] = match stage {
-        RotationPhase::Verifying(old) => old.clone().map(|it| vec![it]),
+    let [removed_client, removed_peer] = match phase {
+        RotationPhase::Verifying(old) => old.clone().map(|ca| vec![ca]),
         RotationPhase::Idle | RotationPhase::Distributing(_) | RotationPhase::Retiring(_) => {
             [Vec::new(), Vec::new()]
         }
     };
-    let mut doors = Vec::new();
+    let (client_bundle, peer_bundle) = (issuer.ca_set.client_bundle(), issuer.ca_set.peer_bundle());
     let all = [
-        (
-            sides.client,
-            names::ETCD_CLIENT_PORT,
-            &coming.client,
-            signing.ring.for_clients(),
-            for_clients,
-        ),
-        (sides.peer, names::ETCD_PEER_PORT, &coming.peer, signing.ring.for_peers(), for_peers),
+        (sides.client, names::ETCD_CLIENT_PORT, &new.client, client_bundle, removed_client),
+        (sides.peer, names::ETCD_PEER_PORT, &new.peer, peer_bundle, removed_peer),
     ];
-    for (protected, port, authority, trusted, dropped) in all {
-        if protected {
-            let alone = vec![authority.certificate.clone()];
-            let trusts = if everybody { trusted } else { alone };
-            doors.push(ProbeTarget { port, shown: signing.caller(authority)?, trusts, dropped });
+    let mut targets = Vec::new();
+    for (uses_tls, port, ca, bundle, removed_cas) in all {
+        if uses_tls {
+            let trusted_cas = if trusts_all { bundle } else { vec![ca.certificate.clone()] };
+            let client_cert = issuer.client(ca)?;
+            targets.push(ProbeTarget { port, client_cert, trusted_cas, removed_cas });
         }
     }
-    Ok(doors)
+    Ok(targets)
 }
 
-async fn one(seated: &PodEndpoint, doors: &[ProbeTarget]) -> TlsProbe {
-    let Some(place) = &seated.place else {
-        return TlsProbe::Unreachable("it has no address".to_owned());
+async fn probe_pod(pod: &PodEndpoint, targets: &[ProbeTarget]) -> TlsProbe {
+    let Some(endpoint) = &pod.endpoint else {
+        return TlsProbe::Unreachable("the pod has no address".to_owned());
     };
-    for ProbeTarget { port, shown, trusts, dropped } in doors {
-        let place = MemberEndpoint { port: *port, ..place.clone() };
-        let caller = ClientIdentity {
-            certificate: &shown.certificate.der,
-            chain: shown.chain.iter().map(|it| it.der.as_slice()).collect(),
-            key: shown.key.pkcs8(),
-            trusted_cas: trusts.iter().map(|it| it.der.as_slice()).collect(),
+    for ProbeTarget { port, client_cert, trusted_cas, removed_cas } in targets {
+        let endpoint = MemberEndpoint { port: *port, ..endpoint.clone() };
+        let identity = ClientIdentity {
+            certificate: &client_cert.certificate.der,
+            chain: client_cert.chain.iter().map(|issuer| issuer.der.as_slice()).collect(),
+            key: client_cert.key.pkcs8(),
+            trusted_cas: trusted_cas.iter().map(|ca| ca.der.as_slice()).collect(),
         };
-        match probe(&place, &caller, HANDSHAKE_TIMEOUT).await {
-            Handshake::Ok { accepted_issuers: asks_for } => {
-                if dropped.iter().any(|it| asks_for.contains(&it.subject())) {
+        match probe(&endpoint, &identity, HANDSHAKE_TIMEOUT).await {
+            Handshake::Ok { accepted_issuers } => {
+                if removed_cas.iter().any(|ca| accepted_issuers.contains(&ca.subject())) {
                     return TlsProbe::TrustsOldCa;
                 }
             }
             Handshake::Rejected => return TlsProbe::RejectsNewCa,
             Handshake::UntrustedServer => return TlsProbe::PresentsOldCert,
-            Handshake::Failed(why) => return TlsProbe::Unreachable(format!("port {port}: {why}")),
+            Handshake::Failed(error) => {
+                return TlsProbe::Unreachable(format!("port {port}: {error}"));
+            }
         }
     }
     TlsProbe::Ok

@@ -1,6 +1,5 @@
-//! The Secrets of a cluster as they were read, and what of them is not as it should be.
-//! Comes in: whose Secrets there should be. Goes out: what is in them, whose they are, and who owns them.
-//! May touch: `clients`. A Secret that could not be read is an error, and never a missing one.
+//! The Secrets of a cluster as read, with their drift.
+//! Guarantees: a Secret that could not be read is an error and never a missing Secret.
 
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -22,91 +21,86 @@ use crate::etcd_cluster::tls::trust_state::TrustStates;
 
 type Owners = Option<Vec<OwnerReference>>;
 
-/// The Secrets of a cluster, as they were read.
+/// The Secrets of a cluster, as read.
 pub(super) struct Secrets {
-    pub(super) authorities: Option<Secret>,
+    pub(super) ca: Option<Secret>,
     members: Vec<(MemberName, Option<Secret>)>,
-    binding: Option<Secret>,
+    client: Option<Secret>,
 }
 
 impl Secrets {
     pub(super) async fn read(
         objects: &Objects,
-        circle: &CertificateScope<'_>,
+        scope: &CertificateScope<'_>,
     ) -> Result<Self, ApiError> {
-        let Blueprint { name, namespace, .. } = *circle.blueprint;
+        let Blueprint { name, namespace, .. } = *scope.blueprint;
         let mut members = Vec::new();
-        for (member, _) in &circle.members {
+        for (member, _) in &scope.members {
             let secret = objects.get(namespace, &names::member_secret(&member.0)).await?;
             members.push((member.clone(), secret));
         }
-        let binding = match &circle.told {
+        let client = match &scope.published_members {
             Some(_) => objects.get(namespace, &names::client_secret(name)).await?,
             None => None,
         };
-        let authorities = objects.get(namespace, &names::ca_secret(name)).await?;
-        Ok(Self { authorities, members, binding })
+        let ca = objects.get(namespace, &names::ca_secret(name)).await?;
+        Ok(Self { ca, members, client })
     }
 
-    /// All that is in them, beside what each side is offered.
-    pub(super) fn looked(
+    /// Parses all Secrets.
+    pub(super) fn parse(
         &self,
-        circle: &CertificateScope<'_>,
-        offers: SourceStates,
+        scope: &CertificateScope<'_>,
+        sources: SourceStates,
     ) -> Result<SecretsState, InvalidSecret> {
-        let footings = self.authorities.as_ref().map(TrustStates::read).transpose()?;
-        let leaves = |it: &Secret| -> Result<MemberCertificates, InvalidSecret> {
-            MemberCertificates::read(it)
-        };
+        let trust_states = self.ca.as_ref().map(TrustStates::read).transpose()?;
         let member = |(name, secret): &(MemberName, Option<Secret>)| {
-            (name.clone(), Reading::Known(secret.as_ref().map(leaves)))
+            (name.clone(), Reading::Known(secret.as_ref().map(MemberCertificates::read)))
         };
         Ok(SecretsState {
-            ring: Reading::Known(self.authorities.as_ref().map(CaSet::read)),
-            footings: footings.unwrap_or_else(TrustStates::managed),
-            offers,
+            ca_set: Reading::Known(self.ca.as_ref().map(CaSet::read)),
+            trust_states: trust_states.unwrap_or_else(TrustStates::managed),
+            sources,
             members: self.members.iter().map(member).collect(),
-            // Unknown is not written.
-            binding: match &circle.told {
-                Some(_) => Reading::Known(self.binding.as_ref().map(ClientSecret::read)),
+            // An unknown Secret is not written.
+            client_secret: match &scope.published_members {
+                Some(_) => Reading::Known(self.client.as_ref().map(ClientSecret::read)),
                 None => Reading::Unknown,
             },
         })
     }
 
-    /// A Secret with one of our names that does not say that it is this cluster's.
-    pub(super) fn of_somebody_else(&self, circle: &CertificateScope<'_>) -> Option<String> {
+    /// The name of a Secret that exists without the label of this cluster.
+    pub(super) fn name_conflict(&self, scope: &CertificateScope<'_>) -> Option<String> {
         let members = self.members.iter().filter_map(|(_, secret)| secret.as_ref());
-        let mut all = members.chain(&self.authorities).chain(&self.binding);
-        let ours = |it: &Secret| {
-            it.labels().get(names::CLUSTER_UID_LABEL).map(String::as_str)
-                == Some(circle.blueprint.uid)
+        let mut all = members.chain(&self.ca).chain(&self.client);
+        let is_owned = |secret: &Secret| {
+            secret.labels().get(names::CLUSTER_UID_LABEL).map(String::as_str)
+                == Some(scope.blueprint.uid)
         };
-        all.find(|it| !ours(it)).map(ResourceExt::name_any)
+        all.find(|secret| !is_owned(secret)).map(ResourceExt::name_any)
     }
 
-    /// The Secrets that would go with somebody else than they should, with whom they should go with.
-    pub(super) fn with_another_owner(
-        &self,
-        circle: &CertificateScope<'_>,
-    ) -> Vec<(String, Owners)> {
-        let blueprint = circle.blueprint;
-        let of_cluster = blueprint.owner().map(|it| vec![it]);
-        let both = self.authorities.iter().chain(&self.binding);
-        let both = both.map(|it| (it, of_cluster.clone()));
+    /// The Secrets whose owner references differ, with the desired ones.
+    pub(super) fn owner_drift(&self, scope: &CertificateScope<'_>) -> Vec<(String, Owners)> {
+        let blueprint = scope.blueprint;
+        let cluster = blueprint.owner().map(|owner| vec![owner]);
+        let shared = self.ca.iter().chain(&self.client);
+        let shared = shared.map(|secret| (secret, cluster.clone()));
         let members = self.members.iter().filter_map(|(name, secret)| {
-            let (_, uid) = circle.members.iter().find(|(it, _)| it == name)?;
+            let (_, uid) = scope.members.iter().find(|(member, _)| member == name)?;
             let metadata = blueprint.member_metadata(name.0.as_str(), name, uid);
             Some((secret.as_ref()?, metadata.owner_references))
         });
         let uids = |owners: &[OwnerReference]| -> Vec<String> {
-            owners.iter().map(|it| it.uid.clone()).collect()
+            owners.iter().map(|owner| owner.uid.clone()).collect()
         };
-        both.chain(members)
-            .filter(|(it, owners)| {
-                uids(it.owner_references()) != uids(owners.as_deref().unwrap_or_default())
+        shared
+            .chain(members)
+            .filter(|(secret, owners)| {
+                uids(secret.owner_references()) != uids(owners.as_deref().unwrap_or_default())
             })
-            .map(|(it, owners)| (it.name_any(), owners))
+            .map(|(secret, owners)| (secret.name_any(), owners))
             .collect()
     }
 }

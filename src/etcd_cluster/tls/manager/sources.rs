@@ -1,6 +1,6 @@
-//! Where the certificates of each side come from, as the spec says, and what is there of them.
-//! Comes in: the spec, and who the members are. Goes out: an offer for each side. May touch: `clients`. A Secret of somebody
-//! else's is read by its name and never written. One that could not be read is an error, and never a missing one.
+//! Reads the certificate source of each side: managed CA, a user's Secret, or cert-manager.
+//! Guarantees: an external Secret is read by name and never written; a Secret that could not be
+//! read is an error and never a missing Secret.
 
 mod cert_manager;
 
@@ -18,69 +18,72 @@ use crate::etcd_cluster::tls::source::{DesiredTrust, Leaves, SourceState, Source
 use crate::etcd_cluster::tls::trust_bundle::{Side, TrustBundle};
 
 impl CertificateManager {
-    /// What both sides are offered.
-    pub(super) async fn offers(
+    /// Reads the sources of both sides.
+    pub(super) async fn read_sources(
         &self,
         objects: &Objects,
-        circle: &CertificateScope<'_>,
+        scope: &CertificateScope<'_>,
         now: Timestamp,
     ) -> Result<SourceStates, CertificateManagerError> {
         Ok(SourceStates {
-            client: self.offer(objects, circle, Side::Client, now).await?,
-            peer: self.offer(objects, circle, Side::Peer, now).await?,
+            client: self.read_source(objects, scope, Side::Client, now).await?,
+            peer: self.read_source(objects, scope, Side::Peer, now).await?,
         })
     }
 
-    async fn offer(
+    async fn read_source(
         &self,
         objects: &Objects,
-        circle: &CertificateScope<'_>,
+        scope: &CertificateScope<'_>,
         side: Side,
         now: Timestamp,
     ) -> Result<SourceState, CertificateManagerError> {
-        let spec = circle.blueprint.spec;
+        let spec = scope.blueprint.spec;
         let source = match side {
             Side::Client => &spec.client_tls,
             Side::Peer => &spec.peer_tls,
         };
         match source {
-            // Who still shows something goes on with it to the end.
-            Certificates::Disabled if circle.is_used(side) => {
+            // Pods that still use TLS keep their certificates until they are recreated.
+            Certificates::Disabled if scope.is_used(side) => {
                 Ok(SourceState::unchanged(None, false))
             }
             Certificates::Managed | Certificates::Disabled => Ok(SourceState::managed()),
             Certificates::Secret(name) => {
-                let found = objects.get(circle.blueprint.namespace, name).await;
-                let found: Option<Secret> = found.map_err(CertificateManagerError::Read)?;
-                Ok(shared_secret_source(found.as_ref(), name, circle, side, now))
+                let secret = objects.get(scope.blueprint.namespace, name).await;
+                let secret: Option<Secret> = secret.map_err(CertificateManagerError::Read)?;
+                Ok(shared_secret_source(secret.as_ref(), name, scope, side, now))
             }
             Certificates::Issuer { name, kind } => {
                 let issuer =
                     CertManagerIssuer { name, kind: *kind, side, lifetimes: self.lifetimes };
-                cert_manager::source_state(objects, circle, &issuer, now).await
+                cert_manager::source_state(objects, scope, &issuer, now).await
             }
         }
     }
 }
 
-/// What one Secret for all members offers.
+/// The source state of one Secret for all members.
 fn shared_secret_source(
     secret: Option<&Secret>,
     name: &str,
-    circle: &CertificateScope<'_>,
+    scope: &CertificateScope<'_>,
     side: Side,
     now: Timestamp,
 ) -> SourceState {
-    let needs = Requirements::of_all(circle.blueprint, side);
-    let read = secret.map(|it| ExternalCertificate::read(it, &needs, now));
+    let requirements = Requirements::for_all_members(scope.blueprint, side);
+    let read = secret.map(|secret| ExternalCertificate::read(secret, &requirements, now));
     match read.unwrap_or_else(|| Err(CertificateProblem::SecretMissing(name.to_owned()))) {
-        Ok((ExternalCertificate { pair, ca, application }, flaw)) => SourceState {
-            wish: Some(DesiredTrust { roots: TrustBundle::external(ca), pair: Some(pair.clone()) }),
-            pairs: Leaves::Shared(Box::new(pair)),
+        Ok((ExternalCertificate { key_pair, ca, application }, problem)) => SourceState {
+            desired: Some(DesiredTrust {
+                bundle: TrustBundle::external(ca),
+                operator_cert: Some(key_pair.clone()),
+            }),
+            leaves: Leaves::Shared(Box::new(key_pair)),
             application,
-            flaw,
-            is_given: true,
+            problem,
+            is_external: true,
         },
-        Err(flaw) => SourceState::unchanged(Some(flaw), true),
+        Err(problem) => SourceState::unchanged(Some(problem), true),
     }
 }

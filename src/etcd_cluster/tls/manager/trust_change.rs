@@ -1,7 +1,5 @@
-//! Sides come to rest on other authorities, if it is time.
-//! Comes in: what each side rests on and is offered, and who runs. Goes out: one write of the Secret that it is written down
-//! in, or what it waits for. May touch: `clients`. It chooses nothing: the changeover does. Whatever was seen before is true
-//! again after any failure here.
+//! Applies the next steps of the trust changes of both sides, as one write of the CA Secret.
+//! Crash safety: the steps are decided from observed state only, so any failure here is retried.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,7 +7,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 
-use super::ca_rotation::lacking_in;
+use super::ca_rotation::stale_pods;
 use super::probe::{self, ProbeTarget};
 use super::{CertificateManager, CertificateManagerError, Ctx};
 use crate::api::etcd_cluster::validated::Certificates;
@@ -28,54 +26,56 @@ use crate::etcd_cluster::tls::trust_hash::{Sides, TrustHash};
 use crate::etcd_cluster::tls::trust_state::TrustStep;
 use crate::pki::issue::IssueError;
 
-/// What came of it.
+/// The result of a trust change attempt.
 pub(super) enum TrustChangeOutcome {
-    /// Nothing; this is waited for on each side, and these pods lack what they should have.
+    /// No step is due: the status of each side, and the UIDs of pods with a stale trust bundle.
     Waiting(Vec<TrustChangeStatus>, BTreeSet<String>),
-    /// Everything is to be looked at again: something was written, or somebody else was faster.
+    /// All Secrets must be read again: steps were applied, or another writer was faster.
     Applied(Vec<TrustStep>),
 }
 
 impl CertificateManager {
-    /// Lets sides come to rest on others, if it is time.
-    pub(super) async fn change(
+    /// Applies the next step of the trust change of each side, if it is due.
+    pub(super) async fn change_trust(
         &self,
-        desk: &Ctx<'_>,
-        ring: &CaSet,
-        held: &Secret,
-        found: &SecretsPlan,
+        ctx: &Ctx<'_>,
+        ca_set: &CaSet,
+        existing: &Secret,
+        plan: &SecretsPlan,
     ) -> Result<TrustChangeOutcome, CertificateManagerError> {
-        let (mut moves, mut changing, mut lacking) = (Vec::new(), Vec::new(), BTreeSet::new());
+        let (mut steps, mut waiting, mut all_stale) = (Vec::new(), Vec::new(), BTreeSet::new());
         for side in Side::BOTH {
-            let (next, lacks) = self.next_of(desk, ring, found, side).await?;
-            lacking.extend(lacks);
-            match next {
-                // A proof that is not whole is asked for again.
+            let (decision, stale) = self.decide_trust_change(ctx, ca_set, plan, side).await?;
+            all_stale.extend(stale);
+            match decision {
+                // Incomplete probe results: the members are probed again.
                 TrustDecision::Idle | TrustDecision::NeedsProbe => {}
-                TrustDecision::Apply(change) => moves.push((side, change)),
-                TrustDecision::Wait(waits) => {
-                    let wish = desk.offers.of(side).wish.as_ref();
-                    let stage = wish.map(|it| desk.footings.of(side).stage(it));
-                    changing.extend(stage.map(|stage| TrustChangeStatus { side, stage, waits }));
+                TrustDecision::Apply(step) => steps.push((side, step)),
+                TrustDecision::Wait(waiting_for) => {
+                    let desired = ctx.sources.get(side).desired.as_ref();
+                    let phase = desired.map(|desired| ctx.trust_states.get(side).phase(desired));
+                    waiting.extend(phase.map(|phase| TrustChangeStatus {
+                        side,
+                        phase,
+                        waiting_for,
+                    }));
                 }
             }
         }
-        if moves.is_empty() {
-            return Ok(TrustChangeOutcome::Waiting(changing, lacking));
+        if steps.is_empty() {
+            return Ok(TrustChangeOutcome::Waiting(waiting, all_stale));
         }
-        let Blueprint { name, namespace, .. } = *desk.circle.blueprint;
-        let patch = desk.footings.moved(&moves, desk.now).written(held);
-        match desk.objects.merge::<Secret>(namespace, &held.name_any(), &patch).await {
+        let Blueprint { name, namespace, .. } = *ctx.scope.blueprint;
+        let patch = ctx.trust_states.apply(&steps, ctx.now).patch(existing);
+        match ctx.objects.merge::<Secret>(namespace, &existing.name_any(), &patch).await {
             Ok(_) => {
-                for (side, change) in &moves {
-                    let (side, words) = (side.word(), change.words());
-                    tracing::info!(namespace, cluster = name, side, words, "certificates move");
+                for (side, step) in &steps {
+                    let (side, detail) = (side.as_str(), step.message());
+                    tracing::info!(namespace, cluster = name, side, detail, "trust state updated");
                 }
-                Ok(TrustChangeOutcome::Applied(
-                    moves.into_iter().map(|(_, change)| change).collect(),
-                ))
+                Ok(TrustChangeOutcome::Applied(steps.into_iter().map(|(_, step)| step).collect()))
             }
-            // Somebody has written to it since it was read.
+            // Another writer changed the Secret since it was read.
             Err(error) if error.class() == ErrorClass::Conflict => {
                 Ok(TrustChangeOutcome::Applied(Vec::new()))
             }
@@ -83,72 +83,82 @@ impl CertificateManager {
         }
     }
 
-    /// What is to be done about one side, and the pods that lack what they should have. Members are called only if that
-    /// decides it.
-    async fn next_of(
+    /// Decides the next step of one side, and finds the pods with a stale trust bundle. Members are
+    /// probed only if the decision depends on it.
+    async fn decide_trust_change(
         &self,
-        desk: &Ctx<'_>,
-        ring: &CaSet,
-        found: &SecretsPlan,
+        ctx: &Ctx<'_>,
+        ca_set: &CaSet,
+        plan: &SecretsPlan,
         side: Side,
     ) -> Result<(TrustDecision, BTreeSet<String>), CertificateManagerError> {
-        let Ctx { circle, footings, offers, now, .. } = *desk;
-        let trust = TrustHash::on(Sides::of(circle.blueprint), ring, footings);
-        let (seats, members) = circle.company();
-        // Who shows a user's certificate has a user's name: etcd must not ask for the operator's own any more.
-        let has_other_name = matches!(circle.blueprint.spec.client_tls, Certificates::Secret(_));
-        let is_left_alone = circle.blueprint.spec.paused
-            || found.stuck.is_some()
-            || side == Side::Client && has_other_name && !circle.asks_nobody;
-        let footing = footings.of(side);
-        let wish = offers.of(side).wish.as_ref();
-        let wished = wish.map(|it| it.roots.list(ring, side)).unwrap_or_default();
-        let facts = TrustChangeContext {
-            footing,
-            wish,
-            is_used: circle.is_used(side),
-            may_move: circle.told.is_some() && !is_left_alone && ring.stage == RotationPhase::Idle,
+        let Ctx { scope, trust_states, sources, now, .. } = *ctx;
+        let trust = TrustHash::new(Sides::with_tls(scope.blueprint), ca_set, trust_states);
+        let (pods, members) = scope.pods_and_members();
+        // With a user's certificate the operator has the user's common name: etcd authentication,
+        // which knows only the operator's own, must be disabled first.
+        let has_other_cn = matches!(scope.blueprint.spec.client_tls, Certificates::Secret(_));
+        let is_blocked = scope.blueprint.spec.paused
+            || plan.error.is_some()
+            || side == Side::Client && has_other_cn && !scope.auth_disabled;
+        let trust_state = trust_states.get(side);
+        let desired = sources.get(side).desired.as_ref();
+        let desired_cas = desired.map(|desired| desired.bundle.certificates(ca_set, side));
+        let context = TrustChangeContext {
+            trust_state,
+            desired,
+            is_used: scope.is_used(side),
+            may_change: scope.published_members.is_some()
+                && !is_blocked
+                && ca_set.phase == RotationPhase::Idle,
             overlap: match side {
                 Side::Client => self.lifetimes.overlap,
-                // No application shows or takes anything here, and members are called.
+                // Applications do not use this side, and members are probed.
                 Side::Peer => Duration::ZERO,
             },
             now,
-            proven: &footing.proven.list(ring, side),
-            wished: &wished,
-            company: MemberReadiness { word: &trust.word, members: &members, seats: &seats },
+            confirmed_cas: &trust_state.confirmed.certificates(ca_set, side),
+            desired_cas: &desired_cas.unwrap_or_default(),
+            readiness: MemberReadiness { trust_hash: &trust.hash, members: &members, pods: &pods },
         };
-        let next = trust_change::next(&facts, None);
-        let (TrustDecision::NeedsProbe, Some(wish)) = (&next, facts.wish) else {
-            return Ok((next, BTreeSet::new()));
+        let decision = trust_change::next(&context, None);
+        let (TrustDecision::NeedsProbe, Some(desired)) = (&decision, context.desired) else {
+            return Ok((decision, BTreeSet::new()));
         };
-        let door = self.door(desk, ring, side, wish).map_err(CertificateManagerError::Make)?;
-        let proof = probe::probe_all(circle, &[door]).await;
-        Ok((trust_change::next(&facts, Some(&proof)), lacking_in(&proof, &seats)))
+        let target = self.probe_target(ctx, ca_set, side, desired);
+        let target = target.map_err(CertificateManagerError::Issue)?;
+        let results = probe::probe_all(scope, &[target]).await;
+        Ok((trust_change::next(&context, Some(&results)), stale_pods(&results, &pods)))
     }
 
-    /// Calls as those whom the coming ones sign. Before these sign what members show, what the others signed is taken, too.
-    fn door(
+    /// Probes with a client certificate of the new CAs. Until members present certificates of the
+    /// new CAs, those of the old CAs are accepted, too.
+    fn probe_target(
         &self,
-        desk: &Ctx<'_>,
-        ring: &CaSet,
+        ctx: &Ctx<'_>,
+        ca_set: &CaSet,
         side: Side,
-        wish: &DesiredTrust,
+        desired: &DesiredTrust,
     ) -> Result<ProbeTarget, IssueError> {
-        let signing = Issuer { ring, lifetimes: self.lifetimes, now: desk.now };
-        let authority = match side {
-            Side::Client => &ring.now.client,
-            Side::Peer => &ring.now.peer,
+        let issuer = Issuer { ca_set, lifetimes: self.lifetimes, now: ctx.now };
+        let ca = match side {
+            Side::Client => &ca_set.current.client,
+            Side::Peer => &ca_set.current.peer,
         };
-        let shown = match &wish.pair {
-            Some(pair) => pair.clone(),
-            None => signing.caller(authority)?,
+        let client_cert = match &desired.operator_cert {
+            Some(operator_cert) => operator_cert.clone(),
+            None => issuer.client(ca)?,
         };
-        let footing = desk.footings.of(side);
-        let trusts = match footing.stage(wish) {
-            TrustPhase::Requested | TrustPhase::Distributing => footing.told.list(ring, side),
-            TrustPhase::Retiring | TrustPhase::Verifying => wish.roots.list(ring, side),
+        let trust_state = ctx.trust_states.get(side);
+        let trusted_cas = match trust_state.phase(desired) {
+            TrustPhase::Requested | TrustPhase::Distributing => {
+                trust_state.published.certificates(ca_set, side)
+            }
+            TrustPhase::Retiring | TrustPhase::Verifying => {
+                desired.bundle.certificates(ca_set, side)
+            }
         };
-        Ok(ProbeTarget { port: side.port(), shown, trusts, dropped: footing.unnamed(ring, side) })
+        let removed_cas = trust_state.removed_to_verify(ca_set, side);
+        Ok(ProbeTarget { port: side.port(), client_cert, trusted_cas, removed_cas })
     }
 }

@@ -1,6 +1,6 @@
-//! Rotations in a made-up world: nodes that hand out Secrets late, an operator that dies between any two writes, members
-//! that restart by themselves, applications that read their Secret days later. At every moment everybody who runs
-//! must know everybody else.
+//! Model test of CA rotations: kubelets that update Secrets late, crashes of the operator between
+//! any two writes, member restarts, applications that read their Secret days later. Running members
+//! and applications always accept each other's certificates.
 
 use std::collections::BTreeMap;
 
@@ -17,82 +17,89 @@ use crate::etcd_cluster::state::{MemberName, Reading};
 
 const BOTH: Sides = Sides { client: true, peer: true };
 const HOUR: i64 = 60 * 60;
-const WALKS: u64 = 24;
+const SEEDS: u64 = 24;
 const EVENTS: usize = 240;
-/// So many events without a fault bring every rotation to its end.
-const FAIR: usize = 60;
+/// Events without faults that finish every rotation.
+const QUIET_EVENTS: usize = 60;
 
-/// A member that runs: what its node has handed to it, and whom etcd read to trust when it started.
+/// A member: the Secret mounted by the kubelet, and the trust bundles that etcd read at start.
 struct Member {
     name: MemberName,
     mounted: Option<MemberCertificates>,
-    /// Whom it trusts among clients and among members; nothing while it is down.
+    /// The CAs trusted for clients and for peers; `None` while the member is down.
     trusts: Option<[Vec<Certificate>; 2]>,
-    word: Option<String>,
-    pods: u32,
+    /// The annotation of the pod.
+    trust_hash: Option<String>,
+    /// How often the pod was recreated.
+    recreated: u32,
 }
 
-struct World {
+impl Member {
+    fn pod_uid(&self) -> String {
+        format!("{}-{}", self.name, self.recreated)
+    }
+}
+
+struct Model {
     now: i64,
     seed: u64,
-    asked: u32,
-    ring: CaSet,
+    requests: u32,
+    ca_set: CaSet,
     secrets: BTreeMap<MemberName, MemberCertificates>,
-    binding: ClientSecret,
-    /// What an application has read, and when.
+    client_secret: ClientSecret,
+    /// The client Secret that an application has read, and when.
     application: (ClientSecret, i64),
     members: Vec<Member>,
-    lacking: Vec<String>,
-    memory: BTreeMap<(Vec<u8>, Vec<u8>), bool>,
+    stale_pods: Vec<String>,
+    verified: BTreeMap<(Vec<u8>, Vec<u8>), bool>,
 }
 
-impl World {
+impl Model {
     fn new(seed: u64) -> Self {
-        let ring = ring();
+        let ca_set = ca_set();
         let all = ["main-a", "main-b", "main-c"].map(name);
-        let signed = |it: &MemberName| member(&ring, it, at(0));
         let secrets: BTreeMap<MemberName, MemberCertificates> =
-            all.iter().map(|it| (it.clone(), signed(it))).collect();
-        let binding = binding(&ring, &all, at(0));
+            all.iter().map(|name| (name.clone(), member(&ca_set, name, at(0)))).collect();
+        let client_secret = client_secret(&ca_set, &all, at(0));
         let members = all.map(|name| Member {
             mounted: secrets.get(&name).cloned(),
-            trusts: Some([ring.for_clients(), ring.for_peers()]),
-            // Made by an older release, which did not write it down.
-            word: None,
-            pods: 0,
+            trusts: Some([ca_set.client_bundle(), ca_set.peer_bundle()]),
+            // Created by an older release, which did not set the annotation.
+            trust_hash: None,
+            recreated: 0,
             name,
         });
-        let application = (binding.clone(), 0);
+        let application = (client_secret.clone(), 0);
         let members = members.into();
-        let (memory, lacking) = (BTreeMap::new(), Vec::new());
+        let (verified, stale_pods) = (BTreeMap::new(), Vec::new());
         Self {
             now: 0,
             seed,
-            asked: 0,
-            ring,
+            requests: 0,
+            ca_set,
             secrets,
-            binding,
+            client_secret,
             application,
             members,
-            lacking,
-            memory,
+            stale_pods,
+            verified,
         }
     }
 
-    fn chance(&mut self, of: u64) -> u64 {
+    fn random(&mut self, bound: u64) -> u64 {
         self.seed = self
             .seed
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
-        (self.seed >> 33).checked_rem(of).unwrap_or(0)
+        (self.seed >> 33).checked_rem(bound).unwrap_or(0)
     }
 
     fn names(&self) -> Vec<MemberName> {
-        self.members.iter().map(|it| it.name.clone()).collect()
+        self.members.iter().map(|member| member.name.clone()).collect()
     }
 
-    /// One pass of the operator, which dies after so many writes.
-    fn pass(&mut self, mut left: usize) {
+    /// One reconciliation; the operator crashes after `left` writes.
+    fn reconcile(&mut self, mut left: usize) {
         for _ in 0..6 {
             let writes = self.secret_writes();
             for write in &writes {
@@ -109,30 +116,30 @@ impl World {
                 return;
             }
             left = left.saturating_sub(1);
-            let Some(turn) = self.turn() else {
-                self.roll();
+            let Some(step) = self.next_step() else {
+                self.recreate_one_pod();
                 return;
             };
-            self.ring = super::ca_rotation::turned(&self.ring, &turn, at(self.now));
+            self.ca_set = super::ca_rotation::apply_step(&self.ca_set, &step, at(self.now));
         }
     }
 
     fn secret_writes(&self) -> Vec<SecretWrite> {
         let spec = spec();
-        let known = |(name, it): (&MemberName, &MemberCertificates)| {
-            (name.clone(), Reading::Known(Some(Ok(it.clone()))))
+        let known = |(name, certs): (&MemberName, &MemberCertificates)| {
+            (name.clone(), Reading::Known(Some(Ok(certs.clone()))))
         };
-        let looked = SecretsState {
-            ring: Reading::Known(Some(Ok(self.ring.clone()))),
-            footings: TrustStates::managed(),
-            offers: SourceStates::managed(),
+        let state = SecretsState {
+            ca_set: Reading::Known(Some(Ok(self.ca_set.clone()))),
+            trust_states: TrustStates::managed(),
+            sources: SourceStates::managed(),
             members: self.secrets.iter().map(known).collect(),
-            binding: Reading::Known(Some((self.binding.clone(), None))),
+            client_secret: Reading::Known(Some((self.client_secret.clone(), None))),
         };
         let (members, lifetimes) = (self.names(), Lifetimes::default());
-        let found = plan_secrets(&blueprint(&spec), &looked, &members, lifetimes, at(self.now));
-        let SecretsPlan { writes, stuck, next: _ } = found;
-        assert_eq!(stuck, None);
+        let plan = plan_secrets(&blueprint(&spec), &state, &members, lifetimes, at(self.now));
+        let SecretsPlan { writes, error, next_renewal: _ } = plan;
+        assert_eq!(error, None);
         writes.into_iter().map(|(write, _)| write).collect()
     }
 
@@ -140,57 +147,62 @@ impl World {
         let (spec, now) = (spec(), at(self.now));
         let blueprint = blueprint(&spec);
         match write {
-            SecretWrite::CreateCa => panic!("they are there"),
-            SecretWrite::Member(name, draft) => {
-                let leaves = signing(&self.ring, now).member(&blueprint, name, draft).unwrap();
-                self.secrets.insert(name.clone(), leaves);
+            SecretWrite::CreateCa => panic!("the CAs exist"),
+            SecretWrite::Member(name, plan) => {
+                let certs = issuer(&self.ca_set, now).member(&blueprint, name, plan).unwrap();
+                self.secrets.insert(name.clone(), certs);
             }
-            SecretWrite::MemberBundle(name, leaves) => {
-                self.secrets.insert(name.clone(), (**leaves).clone());
+            SecretWrite::MemberBundle(name, certs) => {
+                self.secrets.insert(name.clone(), (**certs).clone());
             }
-            SecretWrite::ClientCert => self.binding = binding(&self.ring, &self.names(), now),
-            SecretWrite::ClientFields(binding) => self.binding = (**binding).clone(),
+            SecretWrite::ClientCert => {
+                self.client_secret = client_secret(&self.ca_set, &self.names(), now);
+            }
+            SecretWrite::ClientFields(client_secret) => {
+                self.client_secret = (**client_secret).clone();
+            }
         }
     }
 
-    fn turn(&mut self) -> Option<RotationStep> {
-        let word = TrustHash::of(BOTH, &self.ring).word;
-        let seats: Vec<PodTrust> = self
+    fn next_step(&mut self) -> Option<RotationStep> {
+        let trust_hash = TrustHash::managed(BOTH, &self.ca_set).hash;
+        let pods: Vec<PodTrust> = self
             .members
             .iter()
-            .map(|it| PodTrust {
-                member: it.name.clone(),
-                pod: format!("{}-{}", it.name, it.pods),
-                trusts: it.word.clone(),
+            .map(|member| PodTrust {
+                member: member.name.clone(),
+                pod_uid: member.pod_uid(),
+                trust_hash: member.trust_hash.clone(),
             })
             .collect();
-        let (members, asked, ring) = (self.names(), self.asked.to_string(), self.ring.clone());
-        let facts = RotationContext {
-            ring: &ring,
+        let (members, request, ca_set) =
+            (self.names(), self.requests.to_string(), self.ca_set.clone());
+        let context = RotationContext {
+            ca_set: &ca_set,
             lifetimes: Lifetimes::default(),
             now: at(self.now),
-            asked: (self.asked > 0).then_some(asked.as_str()),
-            may_turn: true,
-            may_begin: true,
-            company: MemberReadiness { word: &word, members: &members, seats: &seats },
+            rotation_request: (self.requests > 0).then_some(request.as_str()),
+            may_rotate: true,
+            may_start: true,
+            readiness: MemberReadiness { trust_hash: &trust_hash, members: &members, pods: &pods },
         };
-        let mut decided = next(&facts, None);
-        if decided == RotationDecision::NeedsProbe {
-            let proof = self.proof();
-            decided = next(&facts, Some(&proof));
-            for seat in &seats {
+        let mut decision = next(&context, None);
+        if decision == RotationDecision::NeedsProbe {
+            let results = self.probe();
+            decision = next(&context, Some(&results));
+            for pod in &pods {
                 if let Some(TlsProbe::RejectsNewCa | TlsProbe::TrustsOldCa) =
-                    proof.get(&seat.member)
+                    results.get(&pod.member)
                 {
-                    self.lacking.push(seat.pod.clone());
+                    self.stale_pods.push(pod.pod_uid.clone());
                 }
             }
         }
-        match decided {
+        match decision {
             RotationDecision::Idle | RotationDecision::Wait(_) => None,
-            RotationDecision::NeedsProbe => panic!("it was proven"),
+            RotationDecision::NeedsProbe => panic!("all members were probed"),
             RotationDecision::Start => {
-                Some(RotationStep::Start(Box::new(authorities(at(self.now))), Some(asked)))
+                Some(RotationStep::Start(Box::new(ca_pair(at(self.now))), Some(request)))
             }
             RotationDecision::StartOverlap => Some(RotationStep::StartOverlap),
             RotationDecision::SwitchIssuer(next) => Some(RotationStep::SwitchIssuer(next)),
@@ -199,15 +211,15 @@ impl World {
         }
     }
 
-    /// What members show when they are called.
-    fn proof(&mut self) -> ProbeResults {
-        let (coming, alone) = match &self.ring.stage {
+    /// Probes all members.
+    fn probe(&mut self) -> ProbeResults {
+        let (new_cas, presents_new) = match &self.ca_set.phase {
             RotationPhase::Distributing(next) => (next.certificates().map(Clone::clone), false),
             RotationPhase::Idle | RotationPhase::Retiring(_) | RotationPhase::Verifying(_) => {
-                (self.ring.now.certificates().map(Clone::clone), true)
+                (self.ca_set.current.certificates().map(Clone::clone), true)
             }
         };
-        let dropped = match &self.ring.stage {
+        let removed = match &self.ca_set.phase {
             RotationPhase::Verifying(old) => old.to_vec(),
             RotationPhase::Idle | RotationPhase::Distributing(_) | RotationPhase::Retiring(_) => {
                 Vec::new()
@@ -216,48 +228,49 @@ impl World {
         let all: Vec<_> = self
             .members
             .iter()
-            .map(|it| (it.name.clone(), it.mounted.clone(), it.trusts.clone()))
+            .map(|member| (member.name.clone(), member.mounted.clone(), member.trusts.clone()))
             .collect();
-        let mut proof = ProbeResults::new();
+        let mut results = ProbeResults::new();
         for (name, mounted, trusts) in all {
-            let (Some(leaves), Some(trusts)) = (mounted, trusts) else {
-                proof.insert(name, TlsProbe::Unreachable("it is down".to_owned()));
+            let (Some(certs), Some(trusts)) = (mounted, trusts) else {
+                results.insert(name, TlsProbe::Unreachable("down".to_owned()));
                 continue;
             };
-            let takes = trusts.iter().zip(&coming).all(|(all, it)| all.contains(it));
-            let pairs = [leaves.server.certificate, leaves.peer.certificate];
-            let is_old = pairs.iter().zip(&coming).any(|(leaf, by)| !self.takes(by, leaf));
-            let still_trusts = trusts.iter().flatten().any(|it| dropped.contains(it));
-            let verdict = match (takes, alone && is_old, still_trusts) {
+            let accepts = trusts.iter().zip(&new_cas).all(|(bundle, ca)| bundle.contains(ca));
+            let leaves = [certs.server.certificate, certs.peer.certificate];
+            let is_old = leaves.iter().zip(&new_cas).any(|(leaf, ca)| !self.is_signed(ca, leaf));
+            let still_trusts = trusts.iter().flatten().any(|ca| removed.contains(ca));
+            let result = match (accepts, presents_new && is_old, still_trusts) {
                 (false, _, _) => TlsProbe::RejectsNewCa,
                 (true, true, _) => TlsProbe::PresentsOldCert,
                 (true, false, true) => TlsProbe::TrustsOldCa,
                 (true, false, false) => TlsProbe::Ok,
             };
-            proof.insert(name, verdict);
+            results.insert(name, result);
         }
-        proof
+        results
     }
 
-    /// Starts one member anew that trusts others than it should, if all run.
-    fn roll(&mut self) {
-        let trust = TrustHash::of(BOTH, &self.ring);
-        let differs = |it: &Member, lacking: &[String]| {
-            let says_other = it.word.as_ref().map_or(trust.is_turning, |word| *word != trust.word);
-            says_other || lacking.contains(&format!("{}-{}", it.name, it.pods))
+    /// Recreates one pod with another trust bundle, if all members run.
+    fn recreate_one_pod(&mut self) {
+        let trust = TrustHash::managed(BOTH, &self.ca_set);
+        let differs = |member: &Member, stale_pods: &[String]| {
+            let hash = member.trust_hash.as_ref();
+            let has_other_hash = hash.map_or(trust.in_rotation, |hash| *hash != trust.hash);
+            has_other_hash || stale_pods.contains(&member.pod_uid())
         };
-        if self.members.iter().any(|it| it.trusts.is_none()) {
+        if self.members.iter().any(|member| member.trusts.is_none()) {
             return;
         }
-        let lacking = self.lacking.clone();
-        if let Some(member) = self.members.iter_mut().find(|it| differs(it, &lacking)) {
+        let stale_pods = self.stale_pods.clone();
+        if let Some(member) = self.members.iter_mut().find(|member| differs(member, &stale_pods)) {
             member.trusts = None;
-            member.word = Some(trust.word.clone());
-            member.pods = member.pods.saturating_add(1);
+            member.trust_hash = Some(trust.hash.clone());
+            member.recreated = member.recreated.saturating_add(1);
         }
     }
 
-    /// A member that is down starts. Its node may not have heard yet of what was written last.
+    /// Starts a member that is down. If not `fresh`, the kubelet mounts an older Secret.
     fn start(&mut self, index: usize, fresh: bool) {
         let member = &mut self.members[index];
         if member.trusts.is_some() {
@@ -267,104 +280,111 @@ impl World {
             member.mounted = self.secrets.get(&member.name).cloned();
         }
         member.trusts =
-            member.mounted.as_ref().map(|it| [it.client_ca.clone(), it.peer_ca.clone()]);
+            member.mounted.as_ref().map(|certs| [certs.client_ca.clone(), certs.peer_ca.clone()]);
     }
 
-    fn happen(&mut self) {
-        let who = usize::try_from(self.chance(3)).unwrap();
-        match self.chance(10) {
+    fn random_event(&mut self) {
+        let index = usize::try_from(self.random(3)).unwrap();
+        match self.random(10) {
             0..3 => {
-                let writes = usize::try_from(self.chance(8)).unwrap();
-                self.pass(writes);
+                let writes = usize::try_from(self.random(8)).unwrap();
+                self.reconcile(writes);
             }
-            3 => self.pass(usize::MAX),
+            3 => self.reconcile(usize::MAX),
             4 | 5 => {
-                let member = &mut self.members[who];
+                let member = &mut self.members[index];
                 member.mounted = self.secrets.get(&member.name).cloned();
             }
-            6 => self.start(who, false),
-            7 => self.start(who, true),
-            // It crashes and starts in the same pod.
-            8 => self.members[who].trusts = None,
+            6 => self.start(index, false),
+            7 => self.start(index, true),
+            // The container crashes and restarts in the same pod.
+            8 => self.members[index].trusts = None,
             _ => self.wait(),
         }
-        if self.asked == 0 || self.ring.stage == RotationPhase::Idle && self.chance(4) == 0 {
-            self.asked = self.asked.saturating_add(1);
+        if self.requests == 0 || self.ca_set.phase == RotationPhase::Idle && self.random(4) == 0 {
+            self.requests = self.requests.saturating_add(1);
         }
     }
 
-    /// Twenty hours. Applications read their Secret after less than three days.
+    /// Advances time by twenty hours. Applications read their Secret within three days.
     fn wait(&mut self) {
         self.now = self.now.saturating_add(20 * HOUR);
         if self.now.saturating_sub(self.application.1) > 48 * HOUR {
-            self.application = (self.binding.clone(), self.now);
+            self.application = (self.client_secret.clone(), self.now);
         }
     }
 
-    fn takes(&mut self, authority: &Certificate, leaf: &Certificate) -> bool {
-        let key = (authority.der.clone(), leaf.der.clone());
+    fn is_signed(&mut self, ca: &Certificate, leaf: &Certificate) -> bool {
+        let key = (ca.der.clone(), leaf.der.clone());
         let now = at(self.now);
-        *self.memory.entry(key).or_insert_with(|| leaf.is_signed_by(authority, now))
+        *self.verified.entry(key).or_insert_with(|| leaf.is_signed_by(ca, now))
     }
 
-    fn any_takes(&mut self, all: &[Certificate], leaf: &Certificate) -> bool {
-        all.iter().any(|it| self.takes(it, leaf))
+    fn is_signed_by_any(&mut self, cas: &[Certificate], leaf: &Certificate) -> bool {
+        cas.iter().any(|ca| self.is_signed(ca, leaf))
     }
 
-    /// Everybody who runs knows everybody else, and applications know them and are known.
-    fn check(&mut self, story: &str) {
-        type Runs = (MemberName, MemberCertificates, [Vec<Certificate>; 2]);
-        let runs: Vec<Runs> = self
+    /// All running members and the applications accept each other's certificates.
+    fn check(&mut self, context: &str) {
+        type Running = (MemberName, MemberCertificates, [Vec<Certificate>; 2]);
+        let running: Vec<Running> = self
             .members
             .iter()
-            .filter_map(|it| Some((it.name.clone(), it.mounted.clone()?, it.trusts.clone()?)))
+            .filter_map(|member| {
+                Some((member.name.clone(), member.mounted.clone()?, member.trusts.clone()?))
+            })
             .collect();
-        let applications = [self.application.0.clone(), self.binding.clone()];
-        for (name, leaves, [clients, peers]) in &runs {
-            for (other, shown, _) in &runs {
-                let known = self.any_takes(peers, &shown.peer.certificate);
-                assert!(known, "{story}: {name} does not know {other}");
+        let applications = [self.application.0.clone(), self.client_secret.clone()];
+        for (name, certs, [clients, peers]) in &running {
+            for (other, presented, _) in &running {
+                let accepted = self.is_signed_by_any(peers, &presented.peer.certificate);
+                assert!(accepted, "{context}: {name} rejects {other}");
             }
-            for (late, binding) in applications.iter().enumerate() {
-                let ClientSecret { pair: Some(pair), ca, .. } = binding else { panic!("no key") };
-                let serves = self.any_takes(ca, &leaves.server.certificate);
-                assert!(serves, "{story}: application {late} does not know {name}");
-                let lets_in = self.any_takes(clients, &pair.certificate);
-                assert!(lets_in, "{story}: {name} does not know application {late}");
+            for (index, client_secret) in applications.iter().enumerate() {
+                let ClientSecret { key_pair: Some(key_pair), ca, .. } = client_secret else {
+                    panic!("no client certificate")
+                };
+                let accepted = self.is_signed_by_any(ca, &certs.server.certificate);
+                assert!(accepted, "{context}: application {index} rejects {name}");
+                let accepted = self.is_signed_by_any(clients, &key_pair.certificate);
+                assert!(accepted, "{context}: {name} rejects application {index}");
             }
         }
     }
 }
 
 #[test]
-fn at_every_moment_of_a_rotation_everybody_knows_everybody() {
+fn members_and_applications_accept_each_other_at_every_point_of_a_rotation() {
     let mut rotations = 0_u32;
-    for seed in 0..WALKS {
-        let mut world = World::new(seed);
+    for seed in 0..SEEDS {
+        let mut model = Model::new(seed);
         for event in 0..EVENTS {
-            world.happen();
-            world.check(&format!("walk {seed}, event {event}"));
+            model.random_event();
+            model.check(&format!("seed {seed}, event {event}"));
         }
-        let asked = world.asked;
-        for event in 0..FAIR {
-            world.pass(usize::MAX);
+        let requests = model.requests;
+        for event in 0..QUIET_EVENTS {
+            model.reconcile(usize::MAX);
             for index in 0..3 {
-                world.start(index, true);
-                let member = &mut world.members[index];
-                member.mounted = world.secrets.get(&member.name).cloned();
+                model.start(index, true);
+                let member = &mut model.members[index];
+                member.mounted = model.secrets.get(&member.name).cloned();
             }
-            world.wait();
-            world.check(&format!("walk {seed}, fair event {event}"));
+            model.wait();
+            model.check(&format!("seed {seed}, quiet event {event}"));
         }
-        rotations = asked.saturating_add(rotations);
-        let wanted = Some(TrustHash::of(BOTH, &world.ring).word);
-        assert_eq!(world.ring.stage, RotationPhase::Idle, "walk {seed} does not come to rest");
-        assert_eq!(world.ring.asked, Some(asked.to_string()), "walk {seed}");
-        let trusted = Some([world.ring.for_clients(), world.ring.for_peers()]);
+        rotations = requests.saturating_add(rotations);
+        let hash = Some(TrustHash::managed(BOTH, &model.ca_set).hash);
+        assert_eq!(model.ca_set.phase, RotationPhase::Idle, "seed {seed}: unfinished rotation");
+        assert_eq!(model.ca_set.rotation_request, Some(requests.to_string()), "seed {seed}");
+        let trusted = Some([model.ca_set.client_bundle(), model.ca_set.peer_bundle()]);
         assert!(
-            world.members.iter().all(|it| it.word == wanted && it.trusts == trusted),
-            "walk {seed}: somebody was left out"
+            model
+                .members
+                .iter()
+                .all(|member| member.trust_hash == hash && member.trusts == trusted),
+            "seed {seed}: a member has another trust bundle"
         );
     }
-    assert!(rotations > u32::try_from(WALKS).unwrap(), "only {rotations} rotations were asked for");
+    assert!(rotations > u32::try_from(SEEDS).unwrap(), "only {rotations} rotations were requested");
 }

@@ -1,7 +1,7 @@
-//! What cert-manager is asked for, one sentence each.
+//! Tests of the Certificates requested from cert-manager.
 
 use super::super::cert_manager::{
-    CertManagerIssuer, Certificate as Asked, CertificateStatus, Subject,
+    CertManagerIssuer, Certificate as CertManagerCertificate, CertificateStatus, Subject,
 };
 use super::super::trust_bundle::Side;
 use super::*;
@@ -11,9 +11,9 @@ const fn issuer(side: Side, lifetimes: Lifetimes) -> CertManagerIssuer<'static> 
     CertManagerIssuer { name: "signer", kind: IssuerKind::ClusterIssuer, side, lifetimes }
 }
 
-fn asked(side: Side, whose: &Subject) -> serde_json::Value {
+fn certificate(side: Side, subject: &Subject) -> serde_json::Value {
     let spec = spec();
-    json!(issuer(side, Lifetimes::default()).certificate(&blueprint(&spec), whose))
+    json!(issuer(side, Lifetimes::default()).certificate(&blueprint(&spec), subject))
 }
 
 fn member_a() -> Subject {
@@ -21,8 +21,8 @@ fn member_a() -> Subject {
 }
 
 #[test]
-fn a_member_is_asked_for_with_exactly_its_names() {
-    let server = asked(Side::Client, &member_a());
+fn member_certificate_has_exactly_the_sans_of_the_member() {
+    let server = certificate(Side::Client, &member_a());
     assert_eq!(server["metadata"]["name"], "main-a-issued-client");
     assert_eq!(server["metadata"]["ownerReferences"][0]["uid"], "uid-of-main-a");
     let spec = &server["spec"];
@@ -52,64 +52,69 @@ fn a_member_is_asked_for_with_exactly_its_names() {
 }
 
 #[test]
-fn among_members_each_shows_its_own_name_and_that_of_the_cluster() {
-    let peer = asked(Side::Peer, &member_a());
+fn peer_certificate_has_the_host_of_the_member_and_of_the_cluster() {
+    let peer = certificate(Side::Peer, &member_a());
     assert_eq!(peer["metadata"]["name"], "main-a-issued-peer");
     assert_eq!(peer["spec"]["dnsNames"], json!(["main-a.space.svc", "main.space.svc"]));
     assert_eq!(peer["spec"].get("ipAddresses"), None);
-    // The operator calls them, too, and serves nobody.
-    let operator = asked(Side::Peer, &Subject::Operator);
+    // The operator dials the peer port, too, and only as a client.
+    let operator = certificate(Side::Peer, &Subject::Operator);
     assert_eq!(operator["metadata"]["name"], "main-operator-issued-peer");
     assert_eq!(operator["spec"]["dnsNames"], json!(["main.space.svc"]));
     assert_eq!(operator["spec"]["usages"], json!(["digital signature", "client auth"]));
 }
 
 #[test]
-fn the_operator_and_applications_are_known_by_the_names_that_etcd_knows() {
-    for (whose, object, name) in [
+fn operator_and_applications_have_the_common_names_of_their_etcd_users() {
+    for (subject, object, name) in [
         (Subject::Operator, "main-operator-issued-client", "quorate"),
         (Subject::Applications, "main-application-issued-client", "main-client"),
     ] {
-        let asked = asked(Side::Client, &whose);
-        assert_eq!(asked["metadata"]["name"], object);
-        assert_eq!(asked["metadata"]["ownerReferences"][0]["kind"], "EtcdCluster");
-        assert_eq!(asked["spec"]["commonName"], name);
-        assert_eq!(asked["spec"].get("dnsNames"), None);
+        let certificate = certificate(Side::Client, &subject);
+        assert_eq!(certificate["metadata"]["name"], object);
+        assert_eq!(certificate["metadata"]["ownerReferences"][0]["kind"], "EtcdCluster");
+        assert_eq!(certificate["spec"]["commonName"], name);
+        assert_eq!(certificate["spec"].get("dnsNames"), None);
     }
 }
 
 #[test]
-fn what_shall_live_shorter_than_cert_manager_takes_lives_an_hour() {
+fn shorter_lifetime_than_cert_manager_accepts_is_raised_to_one_hour() {
     let spec = spec();
     let short = Lifetimes { leaf: Duration::from_mins(10), ..Lifetimes::default() };
-    let made = issuer(Side::Peer, short).certificate(&blueprint(&spec), &member_a());
-    assert_eq!((made.spec.duration.as_str(), made.spec.renew_before.as_str()), ("3600s", "1200s"));
+    let certificate = issuer(Side::Peer, short).certificate(&blueprint(&spec), &member_a());
+    assert_eq!(
+        (certificate.spec.duration.as_str(), certificate.spec.renew_before.as_str()),
+        ("3600s", "1200s")
+    );
 }
 
 #[test]
-fn only_who_is_called_must_have_names() {
+fn only_members_require_sans() {
     let (spec, lifetimes) = (spec(), Lifetimes::default());
-    let needs =
-        |whose: &Subject| issuer(Side::Client, lifetimes).needs(&blueprint(&spec), whose).hosts;
-    assert_eq!(needs(&Subject::Operator), Vec::<String>::new());
-    assert!(needs(&member_a()).contains(&"main-client.space.svc".to_owned()));
+    let requirements = |subject: &Subject| {
+        issuer(Side::Client, lifetimes).requirements(&blueprint(&spec), subject).hosts
+    };
+    assert_eq!(requirements(&Subject::Operator), Vec::<String>::new());
+    assert!(requirements(&member_a()).contains(&"main-client.space.svc".to_owned()));
 }
 
 #[test]
-fn why_it_is_not_there_is_told_in_cert_managers_own_words() {
-    let said = |status: serde_json::Value| {
-        let mut asked: Asked =
-            serde_json::from_value(asked(Side::Peer, &Subject::Operator)).unwrap();
-        asked.status = Some(serde_json::from_value::<CertificateStatus>(status).unwrap());
-        asked.reason().map(str::to_owned)
+fn pending_message_is_taken_from_the_conditions_of_cert_manager() {
+    let message = |status: serde_json::Value| {
+        let mut certificate: CertManagerCertificate =
+            serde_json::from_value(certificate(Side::Peer, &Subject::Operator)).unwrap();
+        certificate.status = Some(serde_json::from_value::<CertificateStatus>(status).unwrap());
+        certificate.pending_message().map(str::to_owned)
     };
     let condition = |kind: &str, message: &str| {
         json!({"type": kind, "status": "False", "reason": "x", "message": message,
             "lastTransitionTime": "2026-01-01T00:00:00Z"})
     };
-    assert_eq!(said(json!({})), None);
-    let both = json!({"conditions": [condition("Ready", "not yet"), condition("Issuing", "asks")]});
-    assert_eq!(said(both).as_deref(), Some("asks"));
+    assert_eq!(message(json!({})), None);
+    let both =
+        json!({"conditions": [condition("Ready", "not yet"), condition("Issuing", "requested")]});
+    assert_eq!(message(both).as_deref(), Some("requested"));
     let one = json!({"conditions": [condition("Ready", "not yet")]});
-    assert_eq!(said(one).as_deref(), Some("not yet"));
+    assert_eq!(message(one).as_deref(), Some("not yet"));
 }

@@ -1,4 +1,4 @@
-//! What is taken from Secrets of somebody else's, and what is said of those that cannot be used.
+//! Tests of external Secrets: valid ones are parsed, and each problem has its message.
 
 use super::super::external_secret::{CertificateProblem, ExternalCertificate, Requirements};
 use super::super::trust_bundle::Side;
@@ -12,43 +12,43 @@ use rcgen::{
 
 const YEAR: i64 = 365 * 24 * 60 * 60;
 
-/// Somebody's authority, and what it has signed for a cluster.
+/// An external CA, and the certificates that it issued for a cluster.
 #[derive(Clone)]
-pub(super) struct Elsewhere {
-    pub(super) authority: CertificateAuthority,
-    pub(super) pair: CertifiedKey,
+pub(super) struct ExternalCa {
+    pub(super) ca: CertificateAuthority,
+    pub(super) key_pair: CertifiedKey,
     pub(super) application: CertifiedKey,
 }
 
-fn life() -> Validity {
+fn validity() -> Validity {
     Validity { from: at(-60), until: at(10 * YEAR) }
 }
 
-fn signed(
-    by: &CertificateAuthority,
+fn issue(
+    ca: &CertificateAuthority,
     hosts: &[&str],
     purpose: Purpose,
-    life: Validity,
+    validity: Validity,
 ) -> CertifiedKey {
-    let hosts = hosts.iter().map(|it| (*it).to_owned()).collect();
-    sign(by, &CertificateRequest { name: "theirs", hosts, purpose, validity: life }).unwrap()
+    let hosts = hosts.iter().map(|host| (*host).to_owned()).collect();
+    sign(ca, &CertificateRequest { name: "external", hosts, purpose, validity }).unwrap()
 }
 
-pub(super) fn elsewhere() -> Elsewhere {
-    let authority = self_signed_ca("theirs", life()).unwrap();
-    Elsewhere {
-        pair: signed(&authority, &["*.space.svc"], Purpose::Both, life()),
-        application: signed(&authority, &[], Purpose::Client, life()),
-        authority,
+pub(super) fn external_ca() -> ExternalCa {
+    let ca = self_signed_ca("external", validity()).unwrap();
+    ExternalCa {
+        key_pair: issue(&ca, &["*.space.svc"], Purpose::Both, validity()),
+        application: issue(&ca, &[], Purpose::Client, validity()),
+        ca,
     }
 }
 
-fn secret(of: &Elsewhere) -> Secret {
-    let Elsewhere { authority, pair, application } = of;
+fn secret(external: &ExternalCa) -> Secret {
+    let ExternalCa { ca, key_pair, application } = external;
     let entries = [
-        ("ca.crt", authority.certificate.pem()),
-        ("tls.crt", pair.pem()),
-        ("tls.key", pair.key.pem()),
+        ("ca.crt", ca.certificate.pem()),
+        ("tls.crt", key_pair.pem()),
+        ("tls.key", key_pair.key.pem()),
         ("client.crt", application.pem()),
         ("client.key", application.key.pem()),
     ];
@@ -64,128 +64,137 @@ fn read(
     now: Timestamp,
 ) -> Result<(ExternalCertificate, Option<CertificateProblem>), CertificateProblem> {
     let spec = spec();
-    ExternalCertificate::read(secret, &Requirements::of_all(&blueprint(&spec), side), now)
+    ExternalCertificate::read(secret, &Requirements::for_all_members(&blueprint(&spec), side), now)
 }
 
 #[test]
-fn one_secret_with_a_wildcard_is_good_for_both_sides() {
-    let theirs = elsewhere();
+fn secret_with_a_wildcard_san_is_valid_for_both_sides() {
+    let external = external_ca();
     for side in Side::BOTH {
-        let (given, flaw) = read(&secret(&theirs), side, at(0)).unwrap();
-        assert_eq!(flaw, None);
-        assert_eq!(given.pair, theirs.pair);
-        assert_eq!(given.ca, std::slice::from_ref(&theirs.authority.certificate));
-        assert_eq!(given.application, Some(theirs.application.clone()));
+        let (parsed, problem) = read(&secret(&external), side, at(0)).unwrap();
+        assert_eq!(problem, None);
+        assert_eq!(parsed.key_pair, external.key_pair);
+        assert_eq!(parsed.ca, std::slice::from_ref(&external.ca.certificate));
+        assert_eq!(parsed.application, Some(external.application.clone()));
     }
-    let alone = spoiled(&spoiled(&secret(&theirs), "client.crt", None), "client.key", None);
-    let (given, flaw) = read(&alone, Side::Client, at(0)).unwrap();
-    assert_eq!((given.application, flaw), (None, None));
+    let without_client =
+        with_value(&with_value(&secret(&external), "client.crt", None), "client.key", None);
+    let (parsed, problem) = read(&without_client, Side::Client, at(0)).unwrap();
+    assert_eq!((parsed.application, problem), (None, None));
+}
+
+/// The Secret has this problem at this time, and no value is quoted.
+fn assert_problem(secret: &Secret, now: i64, expected: &str) {
+    let problem = read(secret, Side::Client, at(now)).unwrap_err();
+    let text = problem.to_string();
+    assert!(text.starts_with("Secret mine: "), "{text}");
+    assert!(text.contains(expected), "{text} does not contain {expected}");
+    assert!(!format!("{text} {problem:?}").contains("hunter2"), "{problem:?}");
+    assert!(problem.is_fatal() && problem.needs_user());
 }
 
 #[test]
-fn each_flaw_is_told_by_its_name_and_nothing_is_quoted() {
-    let (theirs, other) = (elsewhere(), elsewhere());
-    let good = secret(&theirs);
-    let with = |key: &str, value: &str| spoiled(&good, key, Some(value.as_bytes()));
-    let with_pair = |pair: &CertifiedKey| {
-        let secret = with("tls.crt", &pair.pem());
-        spoiled(&secret, "tls.key", Some(pair.key.pem().as_bytes()))
-    };
-    let by = |hosts: &[&str], purpose| signed(&theirs.authority, hosts, purpose, life());
-    let short = Validity { from: at(-60), until: at(60) };
-    let ended = signed(&theirs.authority, &["*.space.svc"], Purpose::Both, short);
-    let many: String = (0..4).map(|_| elsewhere().authority.certificate.pem()).collect();
-    for (secret, now, words) in [
-        (spoiled(&good, "tls.crt", None), 0, "tls.crt cannot be used: missing"),
-        (spoiled(&good, "tls.key", None), 0, "tls.key cannot be used: missing"),
-        (spoiled(&good, "ca.crt", None), 0, "ca.crt cannot be used: missing"),
-        (with("tls.key", "hunter2"), 0, "tls.key cannot be used: not a supported private key"),
-        (with("tls.key", &other.pair.key.pem()), 0, "does not match the certificate"),
-        (with("ca.crt", &theirs.pair.pem()), 0, "ca.crt cannot be used"),
-        (
-            with("ca.crt", &other.authority.certificate.pem()),
-            0,
-            "no CA of the trust bundle signed the certificate",
-        ),
-        (with("ca.crt", &many), 0, "more than 3 authorities"),
-        (with_pair(&ended), 100, "the certificate has expired"),
-        (with_pair(&ended), -100, "the certificate is not valid yet"),
-        (
-            with_pair(&by(&["*.space.svc"], Purpose::Server)),
-            0,
-            "cannot be shown by a client: the certificate lacks the required extended key usage",
-        ),
-        (
-            with_pair(&by(&["*.space.svc"], Purpose::Client)),
-            0,
-            "it needs `server auth` and `client auth`",
-        ),
-        (with_pair(&by(&["main-a.space.svc"], Purpose::Both)), 0, "it must name *.space.svc"),
-        (spoiled(&good, "client.key", None), 0, "client.key cannot be used: missing"),
-        (with("client.crt", &theirs.pair.pem()), 0, "does not match the certificate"),
+fn each_parse_problem_has_its_message() {
+    let (external, other) = (external_ca(), external_ca());
+    let valid = secret(&external);
+    for key in ["tls.crt", "tls.key", "ca.crt", "client.key"] {
+        let expected = format!("{key} cannot be used: it is missing");
+        assert_problem(&with_value(&valid, key, None), 0, &expected);
+    }
+    let many: String = (0..4).map(|_| external_ca().ca.certificate.pem()).collect();
+    let mismatch = "the key is not that of the certificate";
+    for (key, value, expected) in [
+        ("tls.key", "hunter2", "tls.key cannot be used: it is not a key"),
+        ("tls.key", &other.key_pair.key.pem(), mismatch),
+        ("client.crt", &external.key_pair.pem(), mismatch),
+        ("ca.crt", &external.key_pair.pem(), "ca.crt cannot be used"),
+        ("ca.crt", &other.ca.certificate.pem(), "none of the authorities has signed it"),
+        ("ca.crt", &many, "more than 3 CAs"),
     ] {
-        let flaw = read(&secret, Side::Client, at(now)).unwrap_err();
-        let said = flaw.to_string();
-        assert!(said.starts_with("Secret mine: ") && said.contains(words), "{said} is not {words}");
-        assert!(!format!("{said} {flaw:?}").contains("hunter2"), "{flaw:?}");
-        assert!(flaw.is_fatal() && flaw.needs_user());
+        assert_problem(&with_value(&valid, key, Some(value.as_bytes())), 0, expected);
     }
 }
 
 #[test]
-fn what_ends_soon_is_used_and_told() {
-    let theirs = elsewhere();
-    let (last, soon) = (10 * YEAR, 10 * YEAR - 29 * 24 * 60 * 60);
-    assert_eq!(read(&secret(&theirs), Side::Client, at(soon - YEAR)).unwrap().1, None);
-    let (_, flaw) = read(&secret(&theirs), Side::Client, at(soon)).unwrap();
-    let flaw = flaw.unwrap();
+fn each_verification_problem_has_its_message() {
+    let external = external_ca();
+    let valid = secret(&external);
+    let with = |key_pair: &CertifiedKey| {
+        let secret = with_value(&valid, "tls.crt", Some(key_pair.pem().as_bytes()));
+        with_value(&secret, "tls.key", Some(key_pair.key.pem().as_bytes()))
+    };
+    let short = Validity { from: at(-60), until: at(60) };
+    let expired = issue(&external.ca, &["*.space.svc"], Purpose::Both, short);
+    assert_problem(&with(&expired), 100, "it has expired");
+    assert_problem(&with(&expired), -100, "it is not valid yet");
+    let usages = "add the usages `server auth` and `client auth`";
+    for (host, purpose, expected) in [
+        ("*.space.svc", Purpose::Server, "is not valid for a client: it lacks the usage"),
+        ("*.space.svc", Purpose::Client, usages),
+        ("main-a.space.svc", Purpose::Both, "add the SAN *.space.svc"),
+    ] {
+        let key_pair = issue(&external.ca, &[host], purpose, validity());
+        assert_problem(&with(&key_pair), 0, expected);
+    }
+}
+
+#[test]
+fn expiring_certificate_is_used_and_reported() {
+    let external = external_ca();
+    let (last, expiring) = (10 * YEAR, 10 * YEAR - 29 * 24 * 60 * 60);
+    assert_eq!(read(&secret(&external), Side::Client, at(expiring - YEAR)).unwrap().1, None);
+    let (_, problem) = read(&secret(&external), Side::Client, at(expiring)).unwrap();
+    let problem = problem.unwrap();
     assert_eq!(
-        flaw,
+        problem,
         CertificateProblem::Expiring { secret: "mine".to_owned(), key: "tls.crt", until: at(last) }
     );
-    assert!(!flaw.is_fatal() && !flaw.needs_user());
+    assert!(!problem.is_fatal() && !problem.needs_user());
 }
 
-/// An authority that another one signed, with what it signs, all in one PEM.
+/// A root CA, a leaf certificate with its intermediate CA, and the key of the leaf, as PEM.
 fn chained() -> (String, String, String) {
     let params = |hosts: &[&str]| {
-        let hosts: Vec<String> = hosts.iter().map(|it| (*it).to_owned()).collect();
+        let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
         let mut params = CertificateParams::new(hosts).unwrap();
         params.distinguished_name = DistinguishedName::new();
         params
     };
-    let (root_key, middle_key, key) =
+    let (root_key, intermediate_key, key) =
         (KeyPair::generate().unwrap(), KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
     let mut root = params(&[]);
     root.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     root.distinguished_name.push(DnType::CommonName, "root");
-    let mut middle = params(&[]);
-    middle.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-    middle.distinguished_name.push(DnType::CommonName, "middle");
+    let mut intermediate = params(&[]);
+    intermediate.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    intermediate.distinguished_name.push(DnType::CommonName, "intermediate");
     let mut leaf = params(&["*.space.svc"]);
     leaf.extended_key_usages =
         vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
-    let top = root.self_signed(&root_key).unwrap().pem();
-    let by_root = Issuer::new(root, root_key);
-    let between = middle.signed_by(&middle_key, &by_root).unwrap().pem();
-    let by_middle = Issuer::new(middle, middle_key);
-    let shown = leaf.signed_by(&key, &by_middle).unwrap().pem();
-    (top, format!("{shown}{between}"), key.serialize_pem())
+    let root_pem = root.self_signed(&root_key).unwrap().pem();
+    let root_issuer = Issuer::new(root, root_key);
+    let intermediate_pem = intermediate.signed_by(&intermediate_key, &root_issuer).unwrap().pem();
+    let intermediate_issuer = Issuer::new(intermediate, intermediate_key);
+    let leaf_pem = leaf.signed_by(&key, &intermediate_issuer).unwrap().pem();
+    (root_pem, format!("{leaf_pem}{intermediate_pem}"), key.serialize_pem())
 }
 
 #[test]
-fn who_signed_comes_along_in_a_chain() {
-    let (top, shown, key) = chained();
-    let good = secret(&elsewhere());
-    let mut secret = spoiled(&spoiled(&good, "client.crt", None), "client.key", None);
-    for (name, value) in [("ca.crt", &top), ("tls.crt", &shown), ("tls.key", &key)] {
-        secret = spoiled(&secret, name, Some(value.as_bytes()));
+fn intermediate_ca_is_parsed_from_the_chain() {
+    let (root_pem, chain_pem, key) = chained();
+    let valid = secret(&external_ca());
+    let mut secret = with_value(&with_value(&valid, "client.crt", None), "client.key", None);
+    for (name, value) in [("ca.crt", &root_pem), ("tls.crt", &chain_pem), ("tls.key", &key)] {
+        secret = with_value(&secret, name, Some(value.as_bytes()));
     }
-    let (given, _) = read(&secret, Side::Peer, at(0)).unwrap();
-    assert_eq!((given.pair.chain.len(), given.ca.len()), (1, 1));
-    // Without the one between nobody knows who signed it.
-    let alone = given.pair.certificate.pem();
-    let flaw = read(&spoiled(&secret, "tls.crt", Some(alone.as_bytes())), Side::Peer, at(0));
-    let Err(CertificateProblem::ClientVerify { why, .. }) = flaw else { panic!("{flaw:?}") };
-    assert_eq!(why, VerifyError::UnknownIssuer);
+    let (parsed, _) = read(&secret, Side::Peer, at(0)).unwrap();
+    assert_eq!((parsed.key_pair.chain.len(), parsed.ca.len()), (1, 1));
+    // Without the intermediate CA the certificate does not chain to the root.
+    let leaf_pem = parsed.key_pair.certificate.pem();
+    let problem =
+        read(&with_value(&secret, "tls.crt", Some(leaf_pem.as_bytes())), Side::Peer, at(0));
+    let Err(CertificateProblem::ClientVerify { error, .. }) = problem else {
+        panic!("{problem:?}")
+    };
+    assert_eq!(error, VerifyError::UnknownIssuer);
 }

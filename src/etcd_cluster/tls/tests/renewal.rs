@@ -1,7 +1,7 @@
-//! Which Secrets are written, when, and why.
+//! Tests of which Secrets are written, when, and why.
 
 use super::super::client_secret::{ClientSecret, fields};
-use super::super::lifetimes::{due, due_at};
+use super::super::lifetimes::{is_renewal_due, renewal_time};
 use super::super::secrets_plan::{
     CertificateError, SecretWrite, SecretsPlan, SecretsState, WriteReason, plan_secrets,
 };
@@ -12,195 +12,198 @@ use crate::etcd_cluster::state::Reading;
 
 const DAY: i64 = 24 * 60 * 60;
 
-/// A cluster with one member, whose Secrets were all written at the start.
-fn fresh(ring: &CaSet) -> SecretsState {
-    let (leaves, binding) = (leaves(ring), binding(ring, &[name("main-a")], at(0)));
+/// A cluster with one member; all Secrets were written at the start.
+fn fresh(ca_set: &CaSet) -> SecretsState {
+    let (certs, client_secret) = (certs(ca_set), client_secret(ca_set, &[name("main-a")], at(0)));
     SecretsState {
-        ring: Reading::Known(Some(Ok(ring.clone()))),
-        footings: TrustStates::managed(),
-        offers: SourceStates::managed(),
-        members: vec![(name("main-a"), Reading::Known(Some(Ok(leaves))))],
-        binding: Reading::Known(Some((binding, None))),
+        ca_set: Reading::Known(Some(Ok(ca_set.clone()))),
+        trust_states: TrustStates::managed(),
+        sources: SourceStates::managed(),
+        members: vec![(name("main-a"), Reading::Known(Some(Ok(certs))))],
+        client_secret: Reading::Known(Some((client_secret, None))),
     }
 }
 
-fn decided(looked: &SecretsState, now: Timestamp) -> SecretsPlan {
-    plan_secrets(&blueprint(&spec()), looked, &[name("main-a")], Lifetimes::default(), now)
+fn plan(state: &SecretsState, now: Timestamp) -> SecretsPlan {
+    plan_secrets(&blueprint(&spec()), state, &[name("main-a")], Lifetimes::default(), now)
 }
 
-fn broken(key: &'static str) -> InvalidSecret {
-    InvalidSecret { secret: "main-ca".to_owned(), key, why: ParseError::NotPem }
+fn invalid(key: &'static str) -> InvalidSecret {
+    InvalidSecret { secret: "main-ca".to_owned(), key, error: ParseError::NotPem }
 }
 
-/// Both certificates are signed anew.
-fn renewed(ring: &CaSet) -> SecretWrite {
-    let (client_ca, peer_ca) = (ring.for_clients(), ring.for_peers());
-    let draft =
+/// Both certificates are issued again.
+fn renewed(ca_set: &CaSet) -> SecretWrite {
+    let (client_ca, peer_ca) = (ca_set.client_bundle(), ca_set.peer_bundle());
+    let plan =
         MemberCertPlan { server: LeafSource::Issue, peer: LeafSource::Issue, client_ca, peer_ca };
-    SecretWrite::Member(name("main-a"), Box::new(draft))
+    SecretWrite::Member(name("main-a"), Box::new(plan))
 }
 
 #[test]
-fn something_is_due_after_two_thirds_of_its_life() {
-    let ring = ring();
-    let pair = signing(&ring, at(0)).operator().unwrap();
-    let (from, until) = (pair.certificate.from, pair.certificate.until);
+fn renewal_is_due_after_two_thirds_of_the_lifetime() {
+    let ca_set = ca_set();
+    let key_pair = issuer(&ca_set, at(0)).operator().unwrap();
+    let (from, until) = (key_pair.certificate.from, key_pair.certificate.until);
     assert_eq!(until, at(90 * DAY));
     assert_eq!(from, at(-300));
-    assert_eq!(due_at(&pair.certificate), at(-300 + (90 * DAY + 300) / 3 * 2));
-    assert!(!due(&pair.certificate, at(59 * DAY)));
-    assert!(due(&pair.certificate, at(61 * DAY)));
+    assert_eq!(renewal_time(&key_pair.certificate), at(-300 + (90 * DAY + 300) / 3 * 2));
+    assert!(!is_renewal_due(&key_pair.certificate, at(59 * DAY)));
+    assert!(is_renewal_due(&key_pair.certificate, at(61 * DAY)));
 }
 
 #[test]
-fn what_is_as_it_should_be_is_left_alone_until_it_is_due() {
-    let ring = ring();
-    let looked = fresh(&ring);
-    let SecretsPlan { writes, stuck, next } = decided(&looked, at(DAY));
-    assert_eq!((writes, stuck), (vec![], None));
-    let next = next.unwrap();
+fn valid_secrets_are_not_written_until_renewal_is_due() {
+    let ca_set = ca_set();
+    let state = fresh(&ca_set);
+    let SecretsPlan { writes, error, next_renewal } = plan(&state, at(DAY));
+    assert_eq!((writes, error), (vec![], None));
+    let next = next_renewal.unwrap();
     assert!(at(59 * DAY) < next && next < at(61 * DAY), "{next}");
-    assert_eq!(decided(&looked, at(59 * DAY)).writes, []);
-    let writes = decided(&looked, at(61 * DAY)).writes;
+    assert_eq!(plan(&state, at(59 * DAY)).writes, []);
+    let writes = plan(&state, at(61 * DAY)).writes;
     assert_eq!(
         writes,
         [
-            (renewed(&ring), WriteReason::RenewalDue),
+            (renewed(&ca_set), WriteReason::RenewalDue),
             (SecretWrite::ClientCert, WriteReason::RenewalDue)
         ]
     );
 }
 
 #[test]
-fn nothing_is_there_so_authorities_come_first_and_then_the_rest() {
-    let ring = ring();
-    let mut looked = SecretsState {
-        ring: Reading::Known(None),
-        footings: TrustStates::managed(),
-        offers: SourceStates::managed(),
+fn cas_are_created_before_all_other_secrets() {
+    let ca_set = ca_set();
+    let mut state = SecretsState {
+        ca_set: Reading::Known(None),
+        trust_states: TrustStates::managed(),
+        sources: SourceStates::managed(),
         members: vec![(name("main-a"), Reading::Known(None))],
-        binding: Reading::Known(None),
+        client_secret: Reading::Known(None),
     };
-    let first = decided(&looked, at(0));
+    let first = plan(&state, at(0));
     assert_eq!(first.writes, [(SecretWrite::CreateCa, WriteReason::Missing)]);
-    looked.ring = Reading::Known(Some(Ok(ring.clone())));
-    let then = decided(&looked, at(0));
+    state.ca_set = Reading::Known(Some(Ok(ca_set.clone())));
+    let then = plan(&state, at(0));
     let missing = WriteReason::Missing;
     assert_eq!(
         then.writes,
-        [(renewed(&ring), missing.clone()), (SecretWrite::ClientCert, missing)]
+        [(renewed(&ca_set), missing.clone()), (SecretWrite::ClientCert, missing)]
     );
-    assert!(then.next.unwrap() > at(59 * DAY), "what is written now is due then");
+    assert!(then.next_renewal.unwrap() > at(59 * DAY), "renewal of the new certificates");
 }
 
 #[test]
-fn what_could_not_be_read_is_not_written() {
-    let ring = ring();
-    let unknown = SecretsState { ring: Reading::Unknown, ..fresh(&ring) };
-    assert_eq!(decided(&unknown, at(61 * DAY)).writes, []);
-    let mut looked = fresh(&ring);
-    looked.members = vec![(name("main-a"), Reading::Unknown)];
-    looked.binding = Reading::Unknown;
-    assert_eq!(decided(&looked, at(61 * DAY)).writes, []);
+fn unknown_secrets_are_not_written() {
+    let ca_set = ca_set();
+    let unknown = SecretsState { ca_set: Reading::Unknown, ..fresh(&ca_set) };
+    assert_eq!(plan(&unknown, at(61 * DAY)).writes, []);
+    let mut state = fresh(&ca_set);
+    state.members = vec![(name("main-a"), Reading::Unknown)];
+    state.client_secret = Reading::Unknown;
+    assert_eq!(plan(&state, at(61 * DAY)).writes, []);
 }
 
 #[test]
-fn authorities_that_are_broken_or_lost_are_never_replaced_under_running_members() {
-    let looked = fresh(&ring());
+fn invalid_or_lost_cas_are_never_replaced_under_running_members() {
+    let state = fresh(&ca_set());
     let damaged =
-        SecretsState { ring: Reading::Known(Some(Err(broken("peer.key")))), ..looked.clone() };
-    let SecretsPlan { writes, stuck, .. } = decided(&damaged, at(DAY));
+        SecretsState { ca_set: Reading::Known(Some(Err(invalid("peer.key")))), ..state.clone() };
+    let SecretsPlan { writes, error, .. } = plan(&damaged, at(DAY));
     assert_eq!(
-        (writes, stuck),
-        (vec![], Some(CertificateError::InvalidSecret(broken("peer.key"))))
+        (writes, error),
+        (vec![], Some(CertificateError::InvalidSecret(invalid("peer.key"))))
     );
-    let mut lost = SecretsState { ring: Reading::Known(None), ..looked };
-    assert_eq!(decided(&lost, at(DAY)).stuck, Some(CertificateError::CaSecretLost));
+    let mut lost = SecretsState { ca_set: Reading::Known(None), ..state };
+    assert_eq!(plan(&lost, at(DAY)).error, Some(CertificateError::CaSecretLost));
     lost.members = vec![(name("main-a"), Reading::Unknown)];
     assert_eq!(
-        decided(&lost, at(DAY)).stuck,
+        plan(&lost, at(DAY)).error,
         Some(CertificateError::CaSecretLost),
-        "it may be in use"
+        "the unknown Secret may be in use"
     );
 }
 
 #[test]
-fn what_another_authority_signed_is_signed_again() {
-    let (own, other) = (ring(), ring());
-    let looked = SecretsState { ring: Reading::Known(Some(Ok(own.clone()))), ..fresh(&other) };
-    let writes = decided(&looked, at(DAY)).writes;
-    let because = WriteReason::Untrusted;
-    assert_eq!(writes, [(renewed(&own), because.clone()), (SecretWrite::ClientCert, because)]);
+fn certificate_of_another_ca_is_replaced() {
+    let (current, other) = (ca_set(), ca_set());
+    let state = SecretsState { ca_set: Reading::Known(Some(Ok(current.clone()))), ..fresh(&other) };
+    let writes = plan(&state, at(DAY)).writes;
+    let reason = WriteReason::Untrusted;
+    assert_eq!(writes, [(renewed(&current), reason.clone()), (SecretWrite::ClientCert, reason)]);
 }
 
 #[test]
-fn what_is_good_for_other_hosts_is_signed_again() {
-    let ring = ring();
-    let mut looked = fresh(&ring);
-    let leaves = member(&ring, &name("main-b"), at(0));
-    looked.members = vec![(name("main-a"), Reading::Known(Some(Ok(leaves))))];
-    assert_eq!(decided(&looked, at(DAY)).writes, [(renewed(&ring), WriteReason::SanMismatch)]);
+fn certificate_with_other_sans_is_replaced() {
+    let ca_set = ca_set();
+    let mut state = fresh(&ca_set);
+    let certs = member(&ca_set, &name("main-b"), at(0));
+    state.members = vec![(name("main-a"), Reading::Known(Some(Ok(certs))))];
+    assert_eq!(plan(&state, at(DAY)).writes, [(renewed(&ca_set), WriteReason::SanMismatch)]);
 }
 
 #[test]
-fn what_is_broken_is_signed_again() {
-    let ring = ring();
-    let mut looked = fresh(&ring);
-    looked.members = vec![(name("main-a"), Reading::Known(Some(Err(broken("peer.crt")))))];
-    let writes = decided(&looked, at(DAY)).writes;
-    assert_eq!(writes, [(renewed(&ring), WriteReason::Invalid(broken("peer.crt")))]);
+fn invalid_certificate_is_replaced() {
+    let ca_set = ca_set();
+    let mut state = fresh(&ca_set);
+    state.members = vec![(name("main-a"), Reading::Known(Some(Err(invalid("peer.crt")))))];
+    let writes = plan(&state, at(DAY)).writes;
+    assert_eq!(writes, [(renewed(&ca_set), WriteReason::Invalid(invalid("peer.crt")))]);
 }
 
 #[test]
-fn other_members_are_told_to_applications_without_a_new_key() {
-    let ring = ring();
-    let (looked, spec) = (fresh(&ring), spec());
+fn new_members_are_published_to_applications_without_a_new_key() {
+    let ca_set = ca_set();
+    let (state, spec) = (fresh(&ca_set), spec());
     let both = [name("main-a"), name("main-b")];
-    let wanted = plan_secrets(&blueprint(&spec), &looked, &both, Lifetimes::default(), at(DAY));
-    let [(SecretWrite::ClientFields(binding), WriteReason::ContentChanged)] =
-        wanted.writes.as_slice()
+    let plan = plan_secrets(&blueprint(&spec), &state, &both, Lifetimes::default(), at(DAY));
+    let [(SecretWrite::ClientFields(client_secret), WriteReason::ContentChanged)] =
+        plan.writes.as_slice()
     else {
-        panic!("{wanted:?}");
+        panic!("{plan:?}");
     };
-    assert_eq!(binding.words, fields(&blueprint(&spec), &both));
-    let Reading::Known(Some((held, None))) = looked.binding else { panic!("it was there") };
-    assert!(binding.pair.is_some(), "the key is gone");
-    assert_eq!(binding.pair, held.pair);
+    assert_eq!(client_secret.fields, fields(&blueprint(&spec), &both));
+    let Reading::Known(Some((existing, None))) = state.client_secret else {
+        panic!("the client Secret exists")
+    };
+    assert!(client_secret.key_pair.is_some(), "the key pair is missing");
+    assert_eq!(client_secret.key_pair, existing.key_pair);
 }
 
 #[test]
-fn what_ends_with_its_authority_is_not_signed_over_and_over() {
-    let ring = ring();
+fn certificate_that_expires_with_its_ca_is_not_issued_repeatedly() {
+    let ca_set = ca_set();
     let (late, later) = (at(3640 * DAY), at(3649 * DAY));
-    let mut looked = fresh(&ring);
-    let leaves = member(&ring, &name("main-a"), late);
-    looked.members = vec![(name("main-a"), Reading::Known(Some(Ok(leaves))))];
-    looked.binding = Reading::Unknown;
-    let SecretsPlan { writes, next, .. } = decided(&looked, later);
-    assert_eq!((writes, next), (vec![], None));
-    assert_eq!(decided(&looked, at(3651 * DAY)).stuck, Some(CertificateError::CaExpired));
+    let mut state = fresh(&ca_set);
+    let certs = member(&ca_set, &name("main-a"), late);
+    state.members = vec![(name("main-a"), Reading::Known(Some(Ok(certs))))];
+    state.client_secret = Reading::Unknown;
+    let SecretsPlan { writes, next_renewal, .. } = plan(&state, later);
+    assert_eq!((writes, next_renewal), (vec![], None));
+    assert_eq!(plan(&state, at(3651 * DAY)).error, Some(CertificateError::CaExpired));
 }
 
 #[test]
-fn where_connections_are_in_the_clear_applications_are_told_so_and_given_no_keys() {
+fn plaintext_client_secret_has_http_endpoints_and_no_keys() {
     let open = cluster(json!({"tls": {"client": {"source": "Disabled"}}}));
     let blueprint = blueprint(&open);
     let members = [name("main-a")];
-    let mut looked = fresh(&ring());
-    let decided = |looked: &SecretsState| {
-        plan_secrets(&blueprint, looked, &members, Lifetimes::default(), at(DAY)).writes
+    let mut state = fresh(&ca_set());
+    let plan = |state: &SecretsState| {
+        plan_secrets(&blueprint, state, &members, Lifetimes::default(), at(DAY)).writes
     };
-    let plain = ClientSecret::open(fields(&blueprint, &members));
-    assert_eq!(plain.words["uri"], "http://main-client.space.svc:2379");
-    assert_eq!(plain.words["endpoints"], "http://main-a.space.svc:2379");
-    assert_eq!(plain.secret(&blueprint).data.unwrap().len(), 6, "no keys");
-    let written = (SecretWrite::ClientFields(Box::new(plain.clone())), WriteReason::ContentChanged);
-    assert_eq!(decided(&looked), [written]);
-    looked.binding = Reading::Known(Some((plain.clone(), None)));
-    assert_eq!(decided(&looked), []);
-    looked.binding = Reading::Known(None);
+    let desired = ClientSecret::plaintext(fields(&blueprint, &members));
+    assert_eq!(desired.fields["uri"], "http://main-client.space.svc:2379");
+    assert_eq!(desired.fields["endpoints"], "http://main-a.space.svc:2379");
+    assert_eq!(desired.secret(&blueprint).data.unwrap().len(), 6, "no keys");
+    let written =
+        (SecretWrite::ClientFields(Box::new(desired.clone())), WriteReason::ContentChanged);
+    assert_eq!(plan(&state), [written]);
+    state.client_secret = Reading::Known(Some((desired.clone(), None)));
+    assert_eq!(plan(&state), []);
+    state.client_secret = Reading::Known(None);
     assert_eq!(
-        decided(&looked),
-        [(SecretWrite::ClientFields(Box::new(plain)), WriteReason::Missing)]
+        plan(&state),
+        [(SecretWrite::ClientFields(Box::new(desired)), WriteReason::Missing)]
     );
 }

@@ -1,5 +1,6 @@
-//! Model test of certificate source changes: kubelets that update Secrets late, crashes of the operator
-//! between any two writes, member restarts, broken Secrets. Running members always trust each other.
+//! Model test of certificate source changes: kubelets that update Secrets late, crashes of the
+//! operator between any two writes, member restarts, invalid Secrets. Running members and
+//! applications always accept each other's certificates.
 
 mod check;
 
@@ -15,129 +16,140 @@ use super::super::trust_bundle::{Side, TrustBundle};
 use super::super::trust_change::{self, TrustChangeContext, TrustDecision};
 use super::super::trust_hash::{Sides, TrustHash};
 use super::super::trust_state::{TrustStates, TrustStep};
-use super::external_secret::{Elsewhere, elsewhere};
+use super::external_secret::{ExternalCa, external_ca};
 use super::*;
 use crate::etcd_cluster::state::Reading;
 
 const BOTH: Sides = Sides { client: true, peer: true };
 const HOUR: i64 = 60 * 60;
-const WALKS: u64 = 10;
+const SEEDS: u64 = 10;
 const EVENTS: usize = 400;
-/// So many events without a fault bring every change to its end.
-const FAIR: usize = 60;
+/// Events without faults that finish every change.
+const QUIET_EVENTS: usize = 60;
 
-/// Whom somebody trusts among clients and among members.
+/// The CAs trusted for clients and for peers.
 type Trusted = [Vec<Certificate>; 2];
 
-type Judged = (Vec<u8>, Vec<Vec<u8>>, String);
+/// A certificate, the trusted CAs, and the host if it is verified as a server.
+type Verified = (Vec<u8>, Vec<Vec<u8>>, String);
 
-/// A member that runs: what its node has handed to it, and whom etcd read to trust when it started.
+/// A member: the Secret mounted by the kubelet, and the trust bundles that etcd read at start.
 struct Member {
     name: MemberName,
     mounted: Option<MemberCertificates>,
-    /// Nothing while it is down.
+    /// `None` while the member is down.
     trusts: Option<Trusted>,
-    word: Option<String>,
-    /// Whether it asks others for the name of the cluster.
-    named: bool,
-    pods: u32,
+    /// The annotation of the pod.
+    trust_hash: Option<String>,
+    /// Whether the member requires the cluster's name of its peers.
+    requires_cluster_name: bool,
+    /// How often the pod was recreated.
+    recreated: u32,
 }
 
-struct World {
+impl Member {
+    fn pod_uid(&self) -> String {
+        format!("{}-{}", self.name, self.recreated)
+    }
+}
+
+struct Model {
     now: i64,
     seed: u64,
-    ring: CaSet,
-    footings: TrustStates,
-    /// What there is elsewhere, for clients and for members.
-    elsewhere: Vec<[Elsewhere; 2]>,
-    /// Which of it is asked for; nothing for what our own authorities sign.
+    ca_set: CaSet,
+    trust_states: TrustStates,
+    /// The external CAs, for clients and for peers.
+    external_cas: Vec<[ExternalCa; 2]>,
+    /// The index of the external CA in the spec; `None` for the managed CA.
     source: [Option<usize>; 2],
     is_broken: bool,
     secrets: BTreeMap<MemberName, MemberCertificates>,
-    binding: ClientSecret,
-    /// What an application has read, and when.
+    client_secret: ClientSecret,
+    /// The client Secret that an application has read, and when.
     application: (ClientSecret, i64),
     members: Vec<Member>,
-    lacking: Vec<String>,
-    /// What was judged before: a certificate, whom somebody trusts, and the host if it was called.
-    memory: BTreeMap<Judged, bool>,
-    moves: u32,
-    /// How often a change came to its end.
-    dropped: u32,
+    stale_pods: Vec<String>,
+    /// Cached verification results.
+    verified: BTreeMap<Verified, bool>,
+    /// How often steps were applied.
+    steps: u32,
+    /// How often old CAs were removed.
+    removals: u32,
 }
 
-impl World {
+impl Model {
     fn new(seed: u64) -> Self {
-        let ring = ring();
+        let ca_set = ca_set();
         let all = ["main-a", "main-b", "main-c"].map(name);
         let secrets: BTreeMap<MemberName, MemberCertificates> =
-            all.iter().map(|it| (it.clone(), member(&ring, it, at(0)))).collect();
-        let binding = binding(&ring, &all, at(0));
+            all.iter().map(|name| (name.clone(), member(&ca_set, name, at(0)))).collect();
+        let client_secret = client_secret(&ca_set, &all, at(0));
         let members = all.map(|name| Member {
             mounted: secrets.get(&name).cloned(),
-            trusts: Some([ring.for_clients(), ring.for_peers()]),
-            // Made by an older release, which did not write it down.
-            word: None,
-            named: false,
-            pods: 0,
+            trusts: Some([ca_set.client_bundle(), ca_set.peer_bundle()]),
+            // Created by an older release, which did not set the annotation.
+            trust_hash: None,
+            requires_cluster_name: false,
+            recreated: 0,
             name,
         });
         Self {
             now: 0,
             seed,
-            ring,
-            footings: TrustStates::managed(),
-            elsewhere: (0..3).map(|_| [elsewhere(), elsewhere()]).collect(),
+            ca_set,
+            trust_states: TrustStates::managed(),
+            external_cas: (0..3).map(|_| [external_ca(), external_ca()]).collect(),
             source: [None, None],
             is_broken: false,
             secrets,
-            application: (binding.clone(), 0),
-            binding,
+            application: (client_secret.clone(), 0),
+            client_secret,
             members: members.into(),
-            lacking: Vec::new(),
-            memory: BTreeMap::new(),
-            moves: 0,
-            dropped: 0,
+            stale_pods: Vec::new(),
+            verified: BTreeMap::new(),
+            steps: 0,
+            removals: 0,
         }
     }
 
-    fn chance(&mut self, of: u64) -> u64 {
+    fn random(&mut self, bound: u64) -> u64 {
         self.seed = self
             .seed
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
-        (self.seed >> 33).checked_rem(of).unwrap_or(0)
+        (self.seed >> 33).checked_rem(bound).unwrap_or(0)
     }
 
     fn names(&self) -> Vec<MemberName> {
-        self.members.iter().map(|it| it.name.clone()).collect()
+        self.members.iter().map(|member| member.name.clone()).collect()
     }
 
-    fn offers(&self) -> SourceStates {
-        let offer = |side: usize| match self.source[side] {
+    fn sources(&self) -> SourceStates {
+        let source = |side: usize| match self.source[side] {
             None => SourceState::managed(),
             Some(_) if self.is_broken => SourceState::unchanged(None, true),
-            Some(at) => {
-                let Elsewhere { pair, authority, application } = self.elsewhere[at][side].clone();
-                let roots = TrustBundle::external(vec![authority.certificate]);
+            Some(index) => {
+                let ExternalCa { key_pair, ca, application } =
+                    self.external_cas[index][side].clone();
+                let bundle = TrustBundle::external(vec![ca.certificate]);
                 SourceState {
-                    wish: Some(DesiredTrust { roots, pair: Some(pair.clone()) }),
-                    pairs: Leaves::Shared(Box::new(pair)),
+                    desired: Some(DesiredTrust { bundle, operator_cert: Some(key_pair.clone()) }),
+                    leaves: Leaves::Shared(Box::new(key_pair)),
                     application: Some(application),
-                    flaw: None,
-                    is_given: true,
+                    problem: None,
+                    is_external: true,
                 }
             }
         };
-        SourceStates { client: offer(0), peer: offer(1) }
+        SourceStates { client: source(0), peer: source(1) }
     }
 
     fn trust(&self) -> TrustHash {
-        TrustHash::on(BOTH, &self.ring, &self.footings)
+        TrustHash::new(BOTH, &self.ca_set, &self.trust_states)
     }
 
-    /// One pass of the operator, which dies after so many writes.
-    fn pass(&mut self, mut left: usize) {
+    /// One reconciliation; the operator crashes after `left` writes.
+    fn reconcile(&mut self, mut left: usize) {
         for _ in 0..10 {
             let writes = self.secret_writes();
             for write in &writes {
@@ -154,130 +166,145 @@ impl World {
                 return;
             }
             left = left.saturating_sub(1);
-            let moves = self.moves();
-            if moves.is_empty() {
-                self.roll();
+            let steps = self.next_steps();
+            if steps.is_empty() {
+                self.recreate_one_pod();
                 return;
             }
-            self.moves = self.moves.saturating_add(1);
-            let drops = |(_, it): &(Side, TrustStep)| matches!(it, TrustStep::RemoveRoots(..));
-            self.dropped = self.dropped.saturating_add(u32::from(moves.iter().any(drops)));
-            self.footings = written_down(&self.ring, &self.footings.moved(&moves, at(self.now)));
+            self.steps = self.steps.saturating_add(1);
+            let removes =
+                |(_, step): &(Side, TrustStep)| matches!(step, TrustStep::RemoveRoots(..));
+            self.removals = self.removals.saturating_add(u32::from(steps.iter().any(removes)));
+            let trust_states = self.trust_states.apply(&steps, at(self.now));
+            self.trust_states = recorded(&self.ca_set, &trust_states);
         }
     }
 
     fn secret_writes(&self) -> Vec<SecretWrite> {
         let spec = spec();
-        let known = |(name, it): (&MemberName, &MemberCertificates)| {
-            (name.clone(), Reading::Known(Some(Ok(it.clone()))))
+        let known = |(name, certs): (&MemberName, &MemberCertificates)| {
+            (name.clone(), Reading::Known(Some(Ok(certs.clone()))))
         };
-        let looked = SecretsState {
-            ring: Reading::Known(Some(Ok(self.ring.clone()))),
-            footings: self.footings.clone(),
-            offers: self.offers(),
+        let state = SecretsState {
+            ca_set: Reading::Known(Some(Ok(self.ca_set.clone()))),
+            trust_states: self.trust_states.clone(),
+            sources: self.sources(),
             members: self.secrets.iter().map(known).collect(),
-            binding: Reading::Known(Some((self.binding.clone(), None))),
+            client_secret: Reading::Known(Some((self.client_secret.clone(), None))),
         };
         let (members, lifetimes) = (self.names(), Lifetimes::default());
-        let found = plan_secrets(&blueprint(&spec), &looked, &members, lifetimes, at(self.now));
-        let SecretsPlan { writes, stuck, next: _ } = found;
-        assert_eq!(stuck, None);
+        let plan = plan_secrets(&blueprint(&spec), &state, &members, lifetimes, at(self.now));
+        let SecretsPlan { writes, error, next_renewal: _ } = plan;
+        assert_eq!(error, None);
         writes.into_iter().map(|(write, _)| write).collect()
     }
 
     fn write(&mut self, write: &SecretWrite) {
         let (spec, now) = (spec(), at(self.now));
         match write {
-            SecretWrite::CreateCa => panic!("they are there"),
-            SecretWrite::Member(name, draft) => {
-                let signing = signing(&self.ring, now);
-                let leaves = signing.member(&blueprint(&spec), name, draft).unwrap();
-                self.secrets.insert(name.clone(), leaves);
+            SecretWrite::CreateCa => panic!("the CAs exist"),
+            SecretWrite::Member(name, plan) => {
+                let issuer = issuer(&self.ca_set, now);
+                let certs = issuer.member(&blueprint(&spec), name, plan).unwrap();
+                self.secrets.insert(name.clone(), certs);
             }
-            SecretWrite::MemberBundle(name, leaves) => {
-                self.secrets.insert(name.clone(), (**leaves).clone());
+            SecretWrite::MemberBundle(name, certs) => {
+                self.secrets.insert(name.clone(), (**certs).clone());
             }
             SecretWrite::ClientCert => {
-                let ca = self.footings.client.told.list(&self.ring, Side::Client);
-                self.binding = ClientSecret { ca, ..binding(&self.ring, &self.names(), now) };
+                let ca =
+                    self.trust_states.client.published.certificates(&self.ca_set, Side::Client);
+                self.client_secret =
+                    ClientSecret { ca, ..client_secret(&self.ca_set, &self.names(), now) };
             }
-            SecretWrite::ClientFields(binding) => self.binding = (**binding).clone(),
+            SecretWrite::ClientFields(client_secret) => {
+                self.client_secret = (**client_secret).clone();
+            }
         }
     }
 
-    fn moves(&mut self) -> Vec<(Side, TrustStep)> {
-        let word = self.trust().word;
-        let seats: Vec<PodTrust> = self
-            .members
-            .iter()
-            .map(|it| PodTrust {
-                member: it.name.clone(),
-                pod: format!("{}-{}", it.name, it.pods),
-                trusts: it.word.clone(),
-            })
-            .collect();
-        let (members, offers, footings) = (self.names(), self.offers(), self.footings.clone());
-        let mut moves = Vec::new();
+    fn pods(&self) -> Vec<PodTrust> {
+        let pod = |member: &Member| PodTrust {
+            member: member.name.clone(),
+            pod_uid: member.pod_uid(),
+            trust_hash: member.trust_hash.clone(),
+        };
+        self.members.iter().map(pod).collect()
+    }
+
+    fn next_steps(&mut self) -> Vec<(Side, TrustStep)> {
+        let trust_hash = self.trust().hash;
+        let (members, pods, sources) = (self.names(), self.pods(), self.sources());
+        let trust_states = self.trust_states.clone();
+        let mut steps = Vec::new();
         for side in Side::BOTH {
-            let footing = footings.of(side);
-            let wish = offers.of(side).wish.as_ref();
-            let wished = wish.map(|it| it.roots.list(&self.ring, side)).unwrap_or_default();
-            let facts = TrustChangeContext {
-                footing,
-                wish,
+            let trust_state = trust_states.get(side);
+            let desired = sources.get(side).desired.as_ref();
+            let desired_cas =
+                desired.map(|desired| desired.bundle.certificates(&self.ca_set, side));
+            let context = TrustChangeContext {
+                trust_state,
+                desired,
                 is_used: true,
-                may_move: true,
+                may_change: true,
                 overlap: match side {
                     Side::Client => Lifetimes::default().overlap,
                     Side::Peer => Duration::ZERO,
                 },
                 now: at(self.now),
-                proven: &footing.proven.list(&self.ring, side),
-                wished: &wished,
-                company: MemberReadiness { word: &word, members: &members, seats: &seats },
+                confirmed_cas: &trust_state.confirmed.certificates(&self.ca_set, side),
+                desired_cas: &desired_cas.unwrap_or_default(),
+                readiness: MemberReadiness {
+                    trust_hash: &trust_hash,
+                    members: &members,
+                    pods: &pods,
+                },
             };
-            let mut decided = trust_change::next(&facts, None);
-            if decided == TrustDecision::NeedsProbe {
-                let proof = self.proof(side, facts.wish.unwrap());
-                decided = trust_change::next(&facts, Some(&proof));
-                let trusts_others = |it: &&PodTrust| {
+            let mut decision = trust_change::next(&context, None);
+            if decision == TrustDecision::NeedsProbe {
+                let results = self.probe(side, context.desired.unwrap());
+                decision = trust_change::next(&context, Some(&results));
+                let is_stale = |pod: &&PodTrust| {
                     matches!(
-                        proof.get(&it.member),
+                        results.get(&pod.member),
                         Some(TlsProbe::RejectsNewCa | TlsProbe::TrustsOldCa)
                     )
                 };
-                self.lacking.extend(seats.iter().filter(trusts_others).map(|it| it.pod.clone()));
+                self.stale_pods.extend(pods.iter().filter(is_stale).map(|pod| pod.pod_uid.clone()));
             }
-            match decided {
+            match decision {
                 TrustDecision::Idle | TrustDecision::Wait(_) => {}
-                TrustDecision::NeedsProbe => panic!("it was proven"),
-                TrustDecision::Apply(change) => moves.push((side, change)),
+                TrustDecision::NeedsProbe => panic!("all members were probed"),
+                TrustDecision::Apply(step) => steps.push((side, step)),
             }
         }
-        moves
+        steps
     }
 
-    /// Starts one member anew that trusts others than it should, if all run.
-    fn roll(&mut self) {
+    /// Recreates one pod with another template or trust bundle, if all members run.
+    fn recreate_one_pod(&mut self) {
         let trust = self.trust();
-        let named = !self.footings.peer.told.ours;
-        if self.members.iter().any(|it| it.trusts.is_none()) {
+        let requires_name = !self.trust_states.peer.published.managed;
+        if self.members.iter().any(|member| member.trusts.is_none()) {
             return;
         }
-        let lacking = self.lacking.clone();
-        let differs = |it: &Member| {
-            let says_other = it.word.as_ref().map_or(trust.is_turning, |word| *word != trust.word);
-            says_other || lacking.contains(&format!("{}-{}", it.name, it.pods)) || it.named != named
+        let stale_pods = self.stale_pods.clone();
+        let differs = |member: &Member| {
+            let hash = member.trust_hash.as_ref();
+            let has_other_hash = hash.map_or(trust.in_rotation, |hash| *hash != trust.hash);
+            has_other_hash
+                || stale_pods.contains(&member.pod_uid())
+                || member.requires_cluster_name != requires_name
         };
-        if let Some(member) = self.members.iter_mut().find(|it| differs(it)) {
+        if let Some(member) = self.members.iter_mut().find(|member| differs(member)) {
             member.trusts = None;
-            member.word = Some(trust.word.clone());
-            member.named = named;
-            member.pods = member.pods.saturating_add(1);
+            member.trust_hash = Some(trust.hash.clone());
+            member.requires_cluster_name = requires_name;
+            member.recreated = member.recreated.saturating_add(1);
         }
     }
 
-    /// A member that is down starts. Its node may not have heard yet of what was written last.
+    /// Starts a member that is down. If not `fresh`, the kubelet mounts an older Secret.
     fn start(&mut self, index: usize, fresh: bool) {
         let member = &mut self.members[index];
         if member.trusts.is_some() {
@@ -287,116 +314,117 @@ impl World {
             member.mounted = self.secrets.get(&member.name).cloned();
         }
         member.trusts =
-            member.mounted.as_ref().map(|it| [it.client_ca.clone(), it.peer_ca.clone()]);
+            member.mounted.as_ref().map(|certs| [certs.client_ca.clone(), certs.peer_ca.clone()]);
     }
 
-    fn happen(&mut self) {
-        let who = usize::try_from(self.chance(3)).unwrap();
-        match self.chance(13) {
+    fn random_event(&mut self) {
+        let index = usize::try_from(self.random(3)).unwrap();
+        match self.random(13) {
             0..3 => {
-                let writes = usize::try_from(self.chance(8)).unwrap();
-                self.pass(writes);
+                let writes = usize::try_from(self.random(8)).unwrap();
+                self.reconcile(writes);
             }
-            3 | 4 => self.pass(usize::MAX),
+            3 | 4 => self.reconcile(usize::MAX),
             5 | 6 => {
-                let member = &mut self.members[who];
+                let member = &mut self.members[index];
                 member.mounted = self.secrets.get(&member.name).cloned();
             }
-            7 => self.start(who, false),
-            8 | 9 => self.start(who, true),
-            // It crashes and starts in the same pod.
-            10 => self.members[who].trusts = None,
+            7 => self.start(index, false),
+            8 | 9 => self.start(index, true),
+            // The container crashes and restarts in the same pod.
+            10 => self.members[index].trusts = None,
             11 => self.wait(),
             _ => {
-                // Most changes come to their end before the next one is asked for.
-                let is_at_rest = self.is_at_rest();
-                if is_at_rest || self.chance(12) == 0 {
-                    self.ask_for_another();
+                // Most changes finish before the next one is requested.
+                let is_complete = self.is_complete();
+                if is_complete || self.random(12) == 0 {
+                    self.change_source();
                 }
             }
         }
     }
 
-    fn ask_for_another(&mut self) {
-        let side = usize::try_from(self.chance(2)).unwrap();
-        match self.chance(6) {
+    fn change_source(&mut self) {
+        let side = usize::try_from(self.random(2)).unwrap();
+        match self.random(6) {
             0 => self.is_broken = !self.is_broken,
-            at => self.source[side] = usize::try_from(at).unwrap().checked_sub(3),
+            number => self.source[side] = usize::try_from(number).unwrap().checked_sub(3),
         }
     }
 
-    fn is_at_rest(&self) -> bool {
-        let offers = self.offers();
-        let rests = |side: Side| {
-            let wish = offers.of(side).wish.as_ref();
-            wish.is_some_and(|it| self.footings.of(side).rests_on(it))
+    fn is_complete(&self) -> bool {
+        let sources = self.sources();
+        let is_complete = |side: Side| {
+            let desired = sources.get(side).desired.as_ref();
+            desired.is_some_and(|desired| self.trust_states.get(side).is_complete(desired))
         };
-        Side::BOTH.into_iter().all(rests)
+        Side::BOTH.into_iter().all(is_complete)
     }
 
-    /// Twenty hours. Applications read their Secret after less than three days.
+    /// Advances time by twenty hours. Applications read their Secret within three days.
     fn wait(&mut self) {
         self.now = self.now.saturating_add(20 * HOUR);
         if self.now.saturating_sub(self.application.1) > 48 * HOUR {
-            self.application = (self.binding.clone(), self.now);
+            self.application = (self.client_secret.clone(), self.now);
         }
     }
 }
 
-/// What is read again of what was written down, by way of the Secret.
-fn written_down(ring: &CaSet, footings: &TrustStates) -> TrustStates {
+/// The trust states, written to and parsed from the CA Secret.
+fn recorded(ca_set: &CaSet, trust_states: &TrustStates) -> TrustStates {
     let spec = spec();
-    let mut held = ring.secret(&blueprint(&spec));
-    let patch = footings.written(&held);
+    let mut secret = ca_set.secret(&blueprint(&spec));
+    let patch = trust_states.patch(&secret);
     let value = &patch["data"]["trust-state"];
     let read = serde_json::from_value::<Option<ByteString>>(value.clone()).unwrap();
-    held.data.as_mut().unwrap().extend(read.map(|it| ("trust-state".to_owned(), it)));
-    let read = TrustStates::read(&held).unwrap();
-    assert_eq!(read, *footings, "what is written is read again");
+    secret.data.as_mut().unwrap().extend(read.map(|bytes| ("trust-state".to_owned(), bytes)));
+    let read = TrustStates::read(&secret).unwrap();
+    assert_eq!(read, *trust_states, "the record is parsed as written");
     read
 }
 
 #[test]
-fn at_every_moment_of_a_change_of_sources_everybody_knows_everybody() {
-    let (mut moves, mut dropped) = (0_u32, 0_u32);
-    for seed in 0..WALKS {
-        let mut world = World::new(seed);
+fn members_and_applications_accept_each_other_at_every_point_of_a_source_change() {
+    let (mut steps, mut removals) = (0_u32, 0_u32);
+    for seed in 0..SEEDS {
+        let mut model = Model::new(seed);
         for event in 0..EVENTS {
-            world.happen();
-            world.check(&format!("walk {seed}, event {event}"));
+            model.random_event();
+            model.check(&format!("seed {seed}, event {event}"));
         }
-        world.is_broken = false;
-        for event in 0..FAIR {
-            world.pass(usize::MAX);
+        model.is_broken = false;
+        for event in 0..QUIET_EVENTS {
+            model.reconcile(usize::MAX);
             for index in 0..3 {
-                // Nodes are late now and then to the end.
-                world.start(index, !event.is_multiple_of(3));
-                let member = &mut world.members[index];
-                member.mounted = world.secrets.get(&member.name).cloned();
+                // Some kubelets are late until the end.
+                model.start(index, !event.is_multiple_of(3));
+                let member = &mut model.members[index];
+                member.mounted = model.secrets.get(&member.name).cloned();
             }
-            world.wait();
-            world.check(&format!("walk {seed}, fair event {event}"));
+            model.wait();
+            model.check(&format!("seed {seed}, quiet event {event}"));
         }
-        moves = world.moves.saturating_add(moves);
-        dropped = world.dropped.saturating_add(dropped);
-        let asked = world.offers();
+        steps = model.steps.saturating_add(steps);
+        removals = model.removals.saturating_add(removals);
+        let sources = model.sources();
         for side in Side::BOTH {
-            let wish = asked.of(side).wish.as_ref().unwrap();
-            let rests = world.footings.of(side).rests_on(wish);
-            assert!(rests, "walk {seed} does not come to rest on its {} side", side.word());
+            let desired = sources.get(side).desired.as_ref().unwrap();
+            let is_complete = model.trust_states.get(side).is_complete(desired);
+            assert!(is_complete, "seed {seed}: unfinished change of the {} side", side.as_str());
         }
-        let expected = Some(world.trust().word);
+        let hash = Some(model.trust().hash);
         assert!(
-            world.members.iter().all(|it| it.word == expected),
-            "walk {seed}: somebody was left out"
+            model.members.iter().all(|member| member.trust_hash == hash),
+            "seed {seed}: a pod was not recreated"
         );
-        let told = Side::BOTH.map(|it| world.footings.of(it).told.list(&world.ring, it));
+        let published = Side::BOTH
+            .map(|side| model.trust_states.get(side).published.certificates(&model.ca_set, side));
         assert!(
-            world.members.iter().all(|it| it.trusts.as_ref() == Some(&told)),
-            "walk {seed}: somebody trusts who was dropped"
+            model.members.iter().all(|member| member.trusts.as_ref() == Some(&published)),
+            "seed {seed}: a member trusts a removed CA"
         );
     }
-    let walks = u32::try_from(WALKS).unwrap();
-    assert!(moves > 10 * walks, "only {moves} moves were made");
-    assert!(dropped > 2 * walks, "only {dropped} changes came to their end");
+    let seeds = u32::try_from(SEEDS).unwrap();
+    assert!(steps > 10 * seeds, "only {steps} steps were applied");
+    assert!(removals > 2 * seeds, "only {removals} changes were finished");
 }

@@ -1,4 +1,4 @@
-//! When a side comes to rest on others, one sentence each.
+//! Tests of the decisions and the record of a trust change.
 
 use std::time::Duration;
 
@@ -8,76 +8,83 @@ use super::super::source::DesiredTrust;
 use super::super::trust_bundle::{MAX_EXTERNAL_CAS, Side, TrustBundle};
 use super::super::trust_change::{TrustChangeContext, TrustDecision, TrustPhase, next};
 use super::super::trust_state::{TrustState, TrustStates, TrustStep};
-use super::external_secret::{Elsewhere, elsewhere};
+use super::external_secret::{ExternalCa, external_ca};
 use super::*;
 
 const DAY: i64 = 24 * 60 * 60;
 
-/// A cluster of two in the middle of its life, of which one side is looked at.
+/// One side of a running cluster with two members.
 struct Case {
-    ring: CaSet,
-    footing: TrustState,
-    wish: Option<DesiredTrust>,
+    ca_set: CaSet,
+    trust_state: TrustState,
+    desired: Option<DesiredTrust>,
     is_used: bool,
-    may_move: bool,
-    seats: Vec<PodTrust>,
-    proof: Option<ProbeResults>,
+    may_change: bool,
+    pods: Vec<PodTrust>,
+    results: Option<ProbeResults>,
     now: Timestamp,
 }
 
-fn seat(text: &str, word: &str) -> PodTrust {
-    PodTrust { member: name(text), pod: format!("uid of {text}"), trusts: Some(word.to_owned()) }
+fn pod(text: &str, hash: &str) -> PodTrust {
+    PodTrust {
+        member: name(text),
+        pod_uid: format!("uid of {text}"),
+        trust_hash: Some(hash.to_owned()),
+    }
 }
 
-fn wish(theirs: &Elsewhere) -> DesiredTrust {
-    let roots = TrustBundle::external(vec![theirs.authority.certificate.clone()]);
-    DesiredTrust { roots, pair: Some(theirs.pair.clone()) }
+fn desired(external: &ExternalCa) -> DesiredTrust {
+    let bundle = TrustBundle::external(vec![external.ca.certificate.clone()]);
+    DesiredTrust { bundle, operator_cert: Some(external.key_pair.clone()) }
 }
 
-fn ours() -> DesiredTrust {
-    DesiredTrust { roots: TrustBundle::managed(), pair: None }
+fn managed() -> DesiredTrust {
+    DesiredTrust { bundle: TrustBundle::managed(), operator_cert: None }
 }
 
 impl Case {
-    fn of(footing: TrustState, wish: DesiredTrust) -> Self {
+    fn of(trust_state: TrustState, desired: DesiredTrust) -> Self {
         Self {
-            ring: ring(),
-            footing,
-            wish: Some(wish),
+            ca_set: ca_set(),
+            trust_state,
+            desired: Some(desired),
             is_used: true,
-            may_move: true,
-            seats: vec![seat("main-a", "now"), seat("main-b", "now")],
-            proof: None,
+            may_change: true,
+            pods: vec![pod("main-a", "now"), pod("main-b", "now")],
+            results: None,
             now: at(0),
         }
     }
 
     fn next(&self) -> TrustDecision {
-        let wished = self.wish.as_ref().map(|it| it.roots.list(&self.ring, Side::Client));
-        let wished = wished.unwrap_or_default();
-        let facts = TrustChangeContext {
-            footing: &self.footing,
-            wish: self.wish.as_ref(),
+        let desired_cas = self
+            .desired
+            .as_ref()
+            .map(|desired| desired.bundle.certificates(&self.ca_set, Side::Client));
+        let desired_cas = desired_cas.unwrap_or_default();
+        let context = TrustChangeContext {
+            trust_state: &self.trust_state,
+            desired: self.desired.as_ref(),
             is_used: self.is_used,
-            may_move: self.may_move,
+            may_change: self.may_change,
             overlap: Duration::from_hours(24),
             now: self.now,
-            proven: &self.footing.proven.list(&self.ring, Side::Client),
-            wished: &wished,
-            company: MemberReadiness {
-                word: "now",
+            confirmed_cas: &self.trust_state.confirmed.certificates(&self.ca_set, Side::Client),
+            desired_cas: &desired_cas,
+            readiness: MemberReadiness {
+                trust_hash: "now",
                 members: &[name("main-a"), name("main-b")],
-                seats: &self.seats,
+                pods: &self.pods,
             },
         };
-        next(&facts, self.proof.as_ref())
+        next(&context, self.results.as_ref())
     }
 
-    /// What comes next is done.
-    fn moved(mut self) -> Self {
-        let TrustDecision::Apply(change) = self.next() else { panic!("{:?}", self.next()) };
-        let both = TrustStates { client: self.footing, peer: TrustState::managed() };
-        self.footing = both.moved(&[(Side::Client, change)], self.now).client;
+    /// The case after the next step.
+    fn applied(mut self) -> Self {
+        let TrustDecision::Apply(step) = self.next() else { panic!("{:?}", self.next()) };
+        let both = TrustStates { client: self.trust_state, peer: TrustState::managed() };
+        self.trust_state = both.apply(&[(Side::Client, step)], self.now).client;
         self
     }
 
@@ -86,280 +93,291 @@ impl Case {
         self
     }
 
-    fn shown(mut self, a: TlsProbe, b: TlsProbe) -> Self {
-        self.proof = Some([(name("main-a"), a), (name("main-b"), b)].into());
+    fn probed(mut self, a: TlsProbe, b: TlsProbe) -> Self {
+        self.results = Some([(name("main-a"), a), (name("main-b"), b)].into());
         self
     }
 }
 
 #[test]
-fn a_cluster_that_nobody_uses_yet_rests_on_what_it_shall_from_the_beginning() {
-    let theirs = elsewhere();
-    let mut case = Case::of(TrustState::managed(), wish(&theirs));
+fn unused_side_is_initialized_with_the_desired_trust() {
+    let external = external_ca();
+    let mut case = Case::of(TrustState::managed(), desired(&external));
     case.is_used = false;
-    case.may_move = false;
-    let case = case.moved();
-    assert!(case.footing.rests_on(&wish(&theirs)));
-    assert_eq!(case.footing.pair, Some(theirs.pair));
+    case.may_change = false;
+    let case = case.applied();
+    assert!(case.trust_state.is_complete(&desired(&external)));
+    assert_eq!(case.trust_state.operator_cert, Some(external.key_pair));
     assert_eq!(case.next(), TrustDecision::Idle);
 }
 
 #[test]
-fn others_are_trusted_then_shown_then_alone() {
-    let theirs = elsewhere();
-    let case = Case::of(TrustState::managed(), wish(&theirs)).moved();
-    let both = TrustBundle::managed().and(&wish(&theirs).roots);
-    assert_eq!((&case.footing.told, &case.footing.proven), (&both, &TrustBundle::managed()));
-    assert_eq!(case.footing.stage(&wish(&theirs)), TrustPhase::Distributing);
-    // Everybody can read it now, and has a day.
-    let case = case.moved();
-    assert_eq!(case.footing.since, Some((at(0), wish(&theirs).roots)));
+fn new_cas_are_added_then_used_then_trusted_alone() {
+    let external = external_ca();
+    let case = Case::of(TrustState::managed(), desired(&external)).applied();
+    let both = TrustBundle::managed().union(&desired(&external).bundle);
+    assert_eq!(
+        (&case.trust_state.published, &case.trust_state.confirmed),
+        (&both, &TrustBundle::managed())
+    );
+    assert_eq!(case.trust_state.phase(&desired(&external)), TrustPhase::Distributing);
+    // All Secrets are up to date: the overlap of one day starts.
+    let case = case.applied();
+    assert_eq!(case.trust_state.overlap_start, Some((at(0), desired(&external).bundle)));
     assert_eq!(case.next(), TrustDecision::Wait(WaitingFor::Overlap(at(DAY))));
     let case = case.later(DAY);
     assert_eq!(case.next(), TrustDecision::NeedsProbe);
-    let case = case.shown(TlsProbe::Ok, TlsProbe::Ok).moved();
-    assert_eq!(case.footing.proven, both);
-    assert_eq!(case.footing.stage(&wish(&theirs)), TrustPhase::Retiring);
-    // From now on the operator shows what was given, and applications have a day again.
-    let case = case.moved();
-    assert_eq!(case.footing.pair, Some(theirs.pair.clone()));
-    let case = case.moved();
+    let case = case.probed(TlsProbe::Ok, TlsProbe::Ok).applied();
+    assert_eq!(case.trust_state.confirmed, both);
+    assert_eq!(case.trust_state.phase(&desired(&external)), TrustPhase::Retiring);
+    // The operator uses the external certificate, and the overlap starts again.
+    let case = case.applied();
+    assert_eq!(case.trust_state.operator_cert, Some(external.key_pair.clone()));
+    let case = case.applied();
     assert_eq!(case.next(), TrustDecision::Wait(WaitingFor::Overlap(at(2 * DAY))));
-    let case = case.later(2 * DAY).moved();
-    assert_eq!(case.footing.stage(&wish(&theirs)), TrustPhase::Verifying);
-    assert_eq!(case.footing.told, wish(&theirs).roots);
-    let case = case.moved();
-    assert!(case.footing.rests_on(&wish(&theirs)));
+    let case = case.later(2 * DAY).applied();
+    assert_eq!(case.trust_state.phase(&desired(&external)), TrustPhase::Verifying);
+    assert_eq!(case.trust_state.published, desired(&external).bundle);
+    let case = case.applied();
+    assert!(case.trust_state.is_complete(&desired(&external)));
     assert_eq!(case.next(), TrustDecision::Idle);
 }
 
-/// A cluster that was told to trust nobody but these any more.
-fn dropped(theirs: &Elsewhere) -> Case {
-    let case = Case::of(TrustState::managed(), wish(theirs)).moved().moved().later(DAY);
-    let case = case.shown(TlsProbe::Ok, TlsProbe::Ok).moved().moved().moved();
-    let mut case = case.later(2 * DAY).moved();
-    case.proof = None;
+/// A cluster after the managed CAs were removed from the trust bundle.
+fn removed(external: &ExternalCa) -> Case {
+    let case = Case::of(TrustState::managed(), desired(external)).applied().applied().later(DAY);
+    let case = case.probed(TlsProbe::Ok, TlsProbe::Ok).applied().applied().applied();
+    let mut case = case.later(2 * DAY).applied();
+    case.results = None;
     case
 }
 
 #[test]
-fn who_was_dropped_is_remembered_until_every_member_has_shown_that_it_trusts_others() {
-    let theirs = elsewhere();
-    let mut case = dropped(&theirs);
-    let ours = TrustBundle::managed().list(&case.ring, Side::Client);
-    assert_eq!(case.footing.unnamed(&case.ring, Side::Client), ours);
-    assert!(!case.footing.rests_on(&wish(&theirs)), "our own authorities must not turn meanwhile");
-    assert_eq!(case.next(), TrustDecision::NeedsProbe, "applications are not waited for");
-    case.seats = vec![seat("main-a", "now"), seat("main-b", "before")];
+fn removed_cas_are_recorded_until_every_probe_confirms_the_removal() {
+    let external = external_ca();
+    let mut case = removed(&external);
+    let managed = TrustBundle::managed().certificates(&case.ca_set, Side::Client);
+    assert_eq!(case.trust_state.removed_to_verify(&case.ca_set, Side::Client), managed);
+    assert!(!case.trust_state.is_complete(&desired(&external)), "a CA rotation must not start");
+    assert_eq!(case.next(), TrustDecision::NeedsProbe, "the overlap does not apply");
+    case.pods = vec![pod("main-a", "now"), pod("main-b", "before")];
     assert_eq!(case.next(), TrustDecision::Wait(WaitingFor::Restart(vec![name("main-b")])));
-    case.seats = vec![seat("main-a", "now"), seat("main-b", "now")];
-    let case = case.shown(TlsProbe::Ok, TlsProbe::TrustsOldCa);
+    case.pods = vec![pod("main-a", "now"), pod("main-b", "now")];
+    let case = case.probed(TlsProbe::Ok, TlsProbe::TrustsOldCa);
     assert_eq!(
         case.next(),
         TrustDecision::Wait(WaitingFor::Probe(name("main-b"), TlsProbe::TrustsOldCa))
     );
-    let case = case.shown(TlsProbe::Ok, TlsProbe::Ok);
+    let case = case.probed(TlsProbe::Ok, TlsProbe::Ok);
     assert_eq!(case.next(), TrustDecision::Apply(TrustStep::Finish));
-    assert_eq!(case.moved().next(), TrustDecision::Idle);
+    assert_eq!(case.applied().next(), TrustDecision::Idle);
 }
 
 #[test]
-fn nothing_is_at_rest_that_is_on_its_way_also_if_nobody_knows_whereto() {
-    let theirs = elsewhere();
-    assert!(TrustState::managed().is_at_rest());
-    let asked = Case::of(TrustState::managed(), wish(&theirs));
-    assert_eq!(asked.footing.stage(&wish(&theirs)), TrustPhase::Requested);
-    let introduced = asked.moved();
-    assert!(!introduced.footing.is_at_rest());
-    let retiring = introduced.moved().later(DAY).shown(TlsProbe::Ok, TlsProbe::Ok).moved();
-    assert_eq!(retiring.footing.stage(&wish(&theirs)), TrustPhase::Retiring);
-    assert!(!retiring.footing.is_at_rest(), "members show theirs, and trust ours");
-    let dropped = dropped(&theirs);
-    assert!(!dropped.footing.is_at_rest());
-    assert!(dropped.shown(TlsProbe::Ok, TlsProbe::Ok).moved().footing.is_at_rest());
+fn trust_state_is_not_idle_in_any_phase_of_a_change() {
+    let external = external_ca();
+    assert!(TrustState::managed().is_idle());
+    let requested = Case::of(TrustState::managed(), desired(&external));
+    assert_eq!(requested.trust_state.phase(&desired(&external)), TrustPhase::Requested);
+    let distributing = requested.applied();
+    assert!(!distributing.trust_state.is_idle());
+    let retiring = distributing.applied().later(DAY).probed(TlsProbe::Ok, TlsProbe::Ok).applied();
+    assert_eq!(retiring.trust_state.phase(&desired(&external)), TrustPhase::Retiring);
+    assert!(!retiring.trust_state.is_idle(), "members still trust the managed CAs");
+    let removed = removed(&external);
+    assert!(!removed.trust_state.is_idle());
+    assert!(removed.probed(TlsProbe::Ok, TlsProbe::Ok).applied().trust_state.is_idle());
 }
 
 #[test]
-fn too_many_authorities_are_told_and_not_waited_for_in_silence() {
+fn too_many_cas_are_reported_and_the_previous_source_is_accepted() {
     let several = |count: usize| {
-        let all = (0..count).map(|_| elsewhere().authority.certificate).collect();
-        DesiredTrust { roots: TrustBundle::external(all), pair: None }
+        let all = (0..count).map(|_| external_ca().ca.certificate).collect();
+        DesiredTrust { bundle: TrustBundle::external(all), operator_cert: None }
     };
     let (a, b) = (several(MAX_EXTERNAL_CAS), several(MAX_EXTERNAL_CAS));
-    let both = a.roots.and(&b.roots);
-    let footing = TrustState { proven: both.clone(), told: both, ..TrustState::managed() };
+    let both = a.bundle.union(&b.bundle);
+    let trust_state =
+        TrustState { confirmed: both.clone(), published: both, ..TrustState::managed() };
     assert_eq!(
-        Case::of(footing.clone(), several(1)).next(),
+        Case::of(trust_state.clone(), several(1)).next(),
         TrustDecision::Wait(WaitingFor::BundleSpace)
     );
     assert_ne!(
-        Case::of(footing, b).next(),
+        Case::of(trust_state, b).next(),
         TrustDecision::Wait(WaitingFor::BundleSpace),
-        "that is the way out"
+        "a source whose CAs are trusted already needs no space"
     );
 }
 
 #[test]
-fn what_an_older_release_has_written_down_is_read() {
-    let held = ring().secret(&blueprint(&spec()));
-    let moves = [(Side::Client, TrustStep::Initialize(wish(&elsewhere()).roots, None))];
-    let footings = TrustStates::managed().moved(&moves, at(0));
-    let patch = footings.written(&held);
+fn record_of_an_older_release_is_parsed() {
+    let existing = ca_set().secret(&blueprint(&spec()));
+    let steps = [(Side::Client, TrustStep::Initialize(desired(&external_ca()).bundle, None))];
+    let trust_states = TrustStates::managed().apply(&steps, at(0));
+    let patch = trust_states.patch(&existing);
     let text: ByteString = serde_json::from_value(patch["data"]["trust-state"].clone()).unwrap();
-    let mut written: serde_json::Value = serde_json::from_slice(&text.0).unwrap();
+    let mut record: serde_json::Value = serde_json::from_slice(&text.0).unwrap();
     for side in ["client", "peer"] {
-        assert!(written[side].as_object_mut().unwrap().remove("dropped").is_some());
+        assert!(record[side].as_object_mut().unwrap().remove("dropped").is_some());
     }
-    let older = written.to_string();
+    let older = record.to_string();
     assert_eq!(
-        TrustStates::read(&spoiled(&held, "trust-state", Some(older.as_bytes()))),
-        Ok(footings)
+        TrustStates::read(&with_value(&existing, "trust-state", Some(older.as_bytes()))),
+        Ok(trust_states)
     );
 }
 
 #[test]
-fn who_was_dropped_and_comes_back_may_be_named_again() {
-    let mut case = dropped(&elsewhere());
-    case.wish = Some(ours());
-    let case = case.moved();
-    assert_eq!(case.footing.stage(&ours()), TrustPhase::Distributing);
-    assert_eq!(case.footing.unnamed(&case.ring, Side::Client), []);
+fn removed_ca_that_is_desired_again_is_accepted() {
+    let mut case = removed(&external_ca());
+    case.desired = Some(managed());
+    let case = case.applied();
+    assert_eq!(case.trust_state.phase(&managed()), TrustPhase::Distributing);
+    assert_eq!(case.trust_state.removed_to_verify(&case.ca_set, Side::Client), []);
 }
 
 #[test]
-fn who_was_dropped_is_asked_for_on_the_way_to_others_too() {
-    let others = elsewhere();
-    let mut case = dropped(&elsewhere());
-    case.wish = Some(wish(&others));
-    let case = case.moved().moved().later(3 * DAY);
-    let ours = TrustBundle::managed().list(&case.ring, Side::Client);
-    assert_eq!(case.footing.unnamed(&case.ring, Side::Client), ours);
-    let case = case.shown(TlsProbe::Ok, TlsProbe::Ok).moved();
-    assert_eq!(case.footing.dropped, [], "the same calls have shown it");
+fn removed_cas_are_verified_during_the_next_change() {
+    let other = external_ca();
+    let mut case = removed(&external_ca());
+    case.desired = Some(desired(&other));
+    let case = case.applied().applied().later(3 * DAY);
+    let managed = TrustBundle::managed().certificates(&case.ca_set, Side::Client);
+    assert_eq!(case.trust_state.removed_to_verify(&case.ca_set, Side::Client), managed);
+    let case = case.probed(TlsProbe::Ok, TlsProbe::Ok).applied();
+    assert_eq!(case.trust_state.removed, [], "the same probes have confirmed the removal");
 }
 
 #[test]
-fn who_has_the_name_of_somebody_who_is_trusted_is_not_asked_for() {
-    // Ours have numbers in their names; those of others need not.
-    let namesake = || {
+fn removed_ca_with_the_subject_of_a_trusted_ca_is_not_verified() {
+    // Managed CAs have serial numbers in their subjects; external CAs may not.
+    let same_subject = || {
         let mut params = rcgen::CertificateParams::default();
         params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
         params.key_usages = vec![rcgen::KeyUsagePurpose::KeyCertSign];
-        let made = params.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap();
-        Certificate::parse_ca_der(made.der()).unwrap()
+        let certificate = params.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap();
+        Certificate::parse_ca_der(certificate.der()).unwrap()
     };
-    let (before, after) = (namesake(), namesake());
+    let (before, after) = (same_subject(), same_subject());
     assert_ne!(before, after);
-    let roots = TrustBundle::external(vec![after]);
-    let gone = vec![before];
-    let footing = TrustState {
-        proven: roots.clone(),
-        told: roots,
-        dropped: gone.clone(),
+    let bundle = TrustBundle::external(vec![after]);
+    let old_cas = vec![before];
+    let trust_state = TrustState {
+        confirmed: bundle.clone(),
+        published: bundle,
+        removed: old_cas.clone(),
         ..TrustState::managed()
     };
-    assert_eq!(footing.unnamed(&ring(), Side::Client), []);
-    let footing = TrustState { dropped: gone.clone(), ..TrustState::managed() };
-    assert_eq!(footing.unnamed(&ring(), Side::Client), gone);
+    assert_eq!(trust_state.removed_to_verify(&ca_set(), Side::Client), []);
+    let trust_state = TrustState { removed: old_cas.clone(), ..TrustState::managed() };
+    assert_eq!(trust_state.removed_to_verify(&ca_set(), Side::Client), old_cas);
 }
 
 #[test]
-fn nothing_is_shown_before_all_have_shown_to_take_it() {
-    let case = Case::of(TrustState::managed(), wish(&elsewhere())).moved().moved().later(DAY);
-    let refuses = TrustDecision::Wait(WaitingFor::Probe(name("main-b"), TlsProbe::RejectsNewCa));
-    assert_eq!(case.shown(TlsProbe::Ok, TlsProbe::RejectsNewCa).next(), refuses);
-    let mut case = Case::of(TrustState::managed(), wish(&elsewhere())).moved().moved().later(DAY);
-    case.seats = vec![seat("main-a", "now"), seat("main-b", "before")];
+fn leaves_are_not_switched_before_every_probe_succeeded() {
+    let case =
+        Case::of(TrustState::managed(), desired(&external_ca())).applied().applied().later(DAY);
+    let rejected = TrustDecision::Wait(WaitingFor::Probe(name("main-b"), TlsProbe::RejectsNewCa));
+    assert_eq!(case.probed(TlsProbe::Ok, TlsProbe::RejectsNewCa).next(), rejected);
+    let mut case =
+        Case::of(TrustState::managed(), desired(&external_ca())).applied().applied().later(DAY);
+    case.pods = vec![pod("main-a", "now"), pod("main-b", "before")];
     assert_eq!(case.next(), TrustDecision::Wait(WaitingFor::Restart(vec![name("main-b")])));
-    case.seats = vec![seat("main-a", "now")];
+    case.pods = vec![pod("main-a", "now")];
     assert_eq!(case.next(), TrustDecision::Wait(WaitingFor::Restart(vec![name("main-b")])));
 }
 
 #[test]
-fn what_the_same_authority_signed_is_shown_at_once() {
-    let theirs = elsewhere();
-    let mut case = Case::of(TrustState::managed(), wish(&theirs));
+fn new_certificate_of_a_confirmed_ca_is_used_at_once() {
+    let external = external_ca();
+    let mut case = Case::of(TrustState::managed(), desired(&external));
     case.is_used = false;
-    let mut case = case.moved();
+    let mut case = case.applied();
     case.is_used = true;
-    case.may_move = false;
-    let again = Elsewhere { pair: theirs.application.clone(), ..theirs.clone() };
-    case.wish = Some(wish(&again));
-    let case = case.moved();
-    assert_eq!(case.footing.pair, Some(theirs.application));
+    case.may_change = false;
+    let renewed = ExternalCa { key_pair: external.application.clone(), ..external.clone() };
+    case.desired = Some(desired(&renewed));
+    let case = case.applied();
+    assert_eq!(case.trust_state.operator_cert, Some(external.application));
     assert_eq!(case.next(), TrustDecision::Idle);
 }
 
 #[test]
-fn a_change_is_taken_back_on_its_way() {
-    let theirs = elsewhere();
-    let mut case = Case::of(TrustState::managed(), wish(&theirs)).moved().moved();
-    case.wish = Some(ours());
-    let case = case.moved();
-    assert_eq!(case.footing, TrustState::managed());
+fn change_can_be_reverted_before_the_switch() {
+    let external = external_ca();
+    let mut case = Case::of(TrustState::managed(), desired(&external)).applied().applied();
+    case.desired = Some(managed());
+    let case = case.applied();
+    assert_eq!(case.trust_state, TrustState::managed());
     assert_eq!(case.next(), TrustDecision::Idle);
 }
 
 #[test]
-fn whoever_changes_their_mind_gives_applications_their_time_again() {
-    let theirs = elsewhere();
-    let case = Case::of(TrustState::managed(), wish(&theirs)).moved().moved().later(DAY);
-    let case = case.shown(TlsProbe::Ok, TlsProbe::Ok).moved().moved().moved();
+fn new_target_restarts_the_overlap() {
+    let external = external_ca();
+    let case = Case::of(TrustState::managed(), desired(&external)).applied().applied().later(DAY);
+    let case = case.probed(TlsProbe::Ok, TlsProbe::Ok).applied().applied().applied();
     let mut case = case.later(2 * DAY - 1);
     assert_eq!(
         case.next(),
         TrustDecision::Wait(WaitingFor::Overlap(at(2 * DAY))),
-        "ours are about to go"
+        "the managed CAs are about to be removed"
     );
-    case.wish = Some(ours());
-    let case = case.moved();
+    case.desired = Some(managed());
+    let case = case.applied();
     assert_eq!(case.next(), TrustDecision::Wait(WaitingFor::Overlap(at(3 * DAY - 1))));
 }
 
 #[test]
-fn whoever_comes_home_forgets_what_was_given() {
-    let theirs = elsewhere();
-    let mut case = Case::of(TrustState::managed(), wish(&theirs));
+fn external_certificate_is_dropped_after_returning_to_managed_cas() {
+    let external = external_ca();
+    let mut case = Case::of(TrustState::managed(), desired(&external));
     case.is_used = false;
-    let mut case = case.moved();
+    let mut case = case.applied();
     case.is_used = true;
-    case.wish = Some(ours());
-    let case = case.moved().moved().later(DAY).shown(TlsProbe::Ok, TlsProbe::Ok).moved();
-    assert_eq!(case.footing.pair, Some(theirs.pair), "the operator must still be known");
-    let case = case.moved().later(3 * DAY).moved();
-    assert_eq!(case.footing.pair, None);
-    assert_eq!(case.moved().footing, TrustState::managed());
+    case.desired = Some(managed());
+    let case = case.applied().applied().later(DAY).probed(TlsProbe::Ok, TlsProbe::Ok).applied();
+    assert_eq!(
+        case.trust_state.operator_cert,
+        Some(external.key_pair),
+        "kept until the external CA is removed"
+    );
+    let case = case.applied().later(3 * DAY).applied();
+    assert_eq!(case.trust_state.operator_cert, None);
+    assert_eq!(case.applied().trust_state, TrustState::managed());
 }
 
 #[test]
-fn what_cannot_be_used_changes_nothing() {
-    let mut case = Case::of(TrustState::managed(), wish(&elsewhere())).moved();
-    case.wish = None;
+fn invalid_source_changes_nothing() {
+    let mut case = Case::of(TrustState::managed(), desired(&external_ca())).applied();
+    case.desired = None;
     assert_eq!(case.next(), TrustDecision::Idle);
 }
 
 #[test]
-fn a_cluster_that_is_left_alone_stays_where_it_is() {
-    let mut case = Case::of(TrustState::managed(), wish(&elsewhere()));
-    case.may_move = false;
+fn paused_cluster_keeps_its_trust_state() {
+    let mut case = Case::of(TrustState::managed(), desired(&external_ca()));
+    case.may_change = false;
     assert_eq!(case.next(), TrustDecision::Wait(WaitingFor::Unpause));
 }
 
 #[test]
-fn a_footing_that_somebody_has_written_to_is_named_and_not_quoted() {
-    let ring = ring();
-    let held = ring.secret(&blueprint(&spec()));
-    assert_eq!(TrustStates::read(&held), Ok(TrustStates::managed()));
+fn invalid_record_is_named_and_never_quoted() {
+    let ca_set = ca_set();
+    let existing = ca_set.secret(&blueprint(&spec()));
+    assert_eq!(TrustStates::read(&existing), Ok(TrustStates::managed()));
     for text in ["hunter2", "{}", r#"{"client": {"key": "hunter2"}, "peer": null}"#] {
-        let broken =
-            TrustStates::read(&spoiled(&held, "trust-state", Some(text.as_bytes()))).unwrap_err();
-        assert_eq!((broken.key, broken.why), ("trust-state", ParseError::Modified));
-        assert!(!format!("{broken} {broken:?}").contains("hunter2"));
+        let invalid =
+            TrustStates::read(&with_value(&existing, "trust-state", Some(text.as_bytes())))
+                .unwrap_err();
+        assert_eq!((invalid.key, invalid.error), ("trust-state", ParseError::Modified));
+        assert!(!format!("{invalid} {invalid:?}").contains("hunter2"));
     }
-    let moves = [(Side::Client, TrustStep::Initialize(TrustBundle::external(Vec::new()), None))];
-    let nobody = TrustStates::managed().moved(&moves, at(0)).written(&held);
-    let value = serde_json::from_value(nobody["data"]["trust-state"].clone()).unwrap();
-    let mut held = held;
-    held.data.as_mut().unwrap().insert("trust-state".to_owned(), value);
-    assert!(TrustStates::read(&held).is_err(), "somebody must be trusted");
+    let steps = [(Side::Client, TrustStep::Initialize(TrustBundle::external(Vec::new()), None))];
+    let patch = TrustStates::managed().apply(&steps, at(0)).patch(&existing);
+    let value = serde_json::from_value(patch["data"]["trust-state"].clone()).unwrap();
+    let mut existing = existing;
+    existing.data.as_mut().unwrap().insert("trust-state".to_owned(), value);
+    assert!(TrustStates::read(&existing).is_err(), "an empty trust bundle is invalid");
 }

@@ -120,12 +120,12 @@ impl Fixture {
 
     /// Waits until the counter of this reason has reached `count`.
     pub(super) async fn wait_for_rejections(&self, reason: RejectReason, count: u64) {
-        let seen = async {
+        let reached = async {
             while self.metrics.count(reason) < count {
                 time::sleep(Duration::from_millis(5)).await;
             }
         };
-        let found = time::timeout(Duration::from_secs(20), seen).await;
+        let found = time::timeout(Duration::from_secs(20), reached).await;
         assert!(found.is_ok(), "{}: {} of {count}", reason.as_str(), self.metrics.count(reason));
     }
 }

@@ -12,8 +12,8 @@ async fn draining_server_responds_and_asks_clients_to_reconnect() {
     assert!(!before.head.to_lowercase().contains("connection: close"), "{before:?}");
     server.drain.take().unwrap().send(()).unwrap();
     time::sleep(SHORT).await;
-    let mut newcomer = server.client().await;
-    for client in [&mut parked, &mut newcomer] {
+    let mut new_client = server.client().await;
+    for client in [&mut parked, &mut new_client] {
         let response = client.request("/convert", b"{}").await.unwrap();
         assert_eq!(response.status, 200);
         assert!(response.head.to_lowercase().contains("connection: close"), "{response:?}");
@@ -32,14 +32,14 @@ async fn stopped_server_finishes_requests_in_progress_and_closes_idle_connection
     let mut server = start(limits, slow_handler).await;
     let mut idle = server.client().await;
     assert_eq!(idle.request("/convert", b"{}").await.unwrap().status, 200);
-    let mut silent = server.client().await;
+    let mut without_request = server.client().await;
     let socket = server.socket(1).await;
     let mut busy = server.client().await;
     let request = post("/convert", b"{}");
     busy.send(&request[..request.len().saturating_sub(1)]).await;
     time::sleep(Duration::from_millis(100)).await;
     server.stop.take().unwrap().send(()).unwrap();
-    assert!(idle.is_closed().await && silent.is_closed().await);
+    assert!(idle.is_closed().await && without_request.is_closed().await);
     busy.send(b"}").await;
     let response = busy.receive().await.unwrap();
     assert_eq!(response.status, 200);

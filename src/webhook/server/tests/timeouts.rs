@@ -33,10 +33,10 @@ async fn connection_without_a_request_is_aborted() {
 #[tokio::test]
 async fn handshake_that_does_not_start_or_complete_is_aborted() {
     let server = start(Limits { handshake_timeout: SHORT, ..limits() }, echo).await;
-    let mut silent = server.socket(1).await;
+    let mut not_started = server.socket(1).await;
     let mut stuck = server.socket(1).await;
     stuck.write_all(&[0x16, 0x03, 0x01]).await.unwrap();
-    for socket in [&mut silent, &mut stuck] {
+    for socket in [&mut not_started, &mut stuck] {
         assert!(matches!(socket.read(&mut [0_u8; 9]).await, Ok(0) | Err(_)));
     }
     server.wait_for_rejections(RejectReason::SlowHandshake, 2).await;

@@ -1,6 +1,6 @@
-//! Asks cert-manager for the certificates of one side, and looks at what it has made.
-//! Comes in: who signs, and who the members are. Goes out: an offer. May touch: `clients`. What is asked for is applied only
-//! where it differs. The Secrets are cert-manager's: nothing of them is changed but with whom they go.
+//! Requests the certificates of one side from cert-manager, and reads those that are issued.
+//! A Certificate is applied only if it differs. Its Secret belongs to cert-manager: only the owner
+//! references are changed.
 
 use std::collections::BTreeMap;
 
@@ -19,99 +19,104 @@ use crate::etcd_cluster::tls::source::{DesiredTrust, Leaves, SourceState};
 use crate::etcd_cluster::tls::trust_bundle::{MAX_EXTERNAL_CAS, Side, TrustBundle};
 use crate::pki::leaf::CertifiedKey;
 
-/// What became of one certificate.
-type Outcome = Result<(ExternalCertificate, Option<CertificateProblem>), CertificateProblem>;
+/// An issued certificate with a warning, or why there is none.
+type IssuedCertificate =
+    Result<(ExternalCertificate, Option<CertificateProblem>), CertificateProblem>;
 
-/// What cert-manager offers one side.
+/// The state of a cert-manager source.
 pub(super) async fn source_state(
     objects: &Objects,
-    circle: &CertificateScope<'_>,
+    scope: &CertificateScope<'_>,
     issuer: &CertManagerIssuer<'_>,
     now: Timestamp,
 ) -> Result<SourceState, CertificateManagerError> {
-    let desk = IssueCtx { objects, circle, issuer, now };
-    let (own, soon) = match desk.one(&Subject::Operator).await? {
-        Ok(own) => own,
-        Err(flaw) => return Ok(SourceState::unchanged(Some(flaw), true)),
+    let ctx = IssueCtx { objects, scope, issuer, now };
+    let (operator, warning) = match ctx.ensure(&Subject::Operator).await? {
+        Ok(operator) => operator,
+        Err(problem) => return Ok(SourceState::unchanged(Some(problem), true)),
     };
-    let (mut ca, mut flaws) = (own.ca.clone(), Vec::new());
-    flaws.extend(soon);
+    let (mut cas, mut problems) = (operator.ca.clone(), Vec::new());
+    problems.extend(warning);
     let application = match issuer.side {
-        Side::Client => Some(desk.one(&Subject::Applications).await?),
+        Side::Client => Some(ctx.ensure(&Subject::Applications).await?),
         Side::Peer => None,
     };
-    let mut take = |outcome: Outcome| -> Option<CertifiedKey> {
-        match outcome {
-            Ok((given, soon)) => {
-                ca.extend(given.ca);
-                flaws.extend(soon);
-                Some(given.pair)
+    let mut collect = |certificate: IssuedCertificate| -> Option<CertifiedKey> {
+        match certificate {
+            Ok((external, warning)) => {
+                cas.extend(external.ca);
+                problems.extend(warning);
+                Some(external.key_pair)
             }
-            Err(flaw) => {
-                flaws.push(flaw);
+            Err(problem) => {
+                problems.push(problem);
                 None
             }
         }
     };
-    let application = application.and_then(&mut take);
-    let mut each = BTreeMap::new();
-    for (name, uid) in &circle.members {
-        let outcome = desk.one(&Subject::Member(name.clone(), uid.clone())).await?;
-        each.extend(take(outcome).map(|pair| (name.clone(), pair)));
+    let application = application.and_then(&mut collect);
+    let mut per_member = BTreeMap::new();
+    for (name, uid) in &scope.members {
+        let certificate = ctx.ensure(&Subject::Member(name.clone(), uid.clone())).await?;
+        per_member.extend(collect(certificate).map(|key_pair| (name.clone(), key_pair)));
     }
-    let roots = TrustBundle::external(ca);
-    if roots.others.len() > MAX_EXTERNAL_CAS {
+    let bundle = TrustBundle::external(cas);
+    if bundle.external.len() > MAX_EXTERNAL_CAS {
         return Ok(SourceState::unchanged(
-            Some(CertificateProblem::TooManyCas(desk.name(&Subject::Operator))),
+            Some(CertificateProblem::TooManyCas(ctx.name(&Subject::Operator))),
             true,
         ));
     }
-    let stops = flaws.iter().position(CertificateProblem::is_fatal);
+    let fatal = problems.iter().position(CertificateProblem::is_fatal);
     Ok(SourceState {
-        wish: Some(DesiredTrust { roots, pair: Some(own.pair) }),
-        pairs: Leaves::PerMember(each),
+        desired: Some(DesiredTrust { bundle, operator_cert: Some(operator.key_pair) }),
+        leaves: Leaves::PerMember(per_member),
         application,
-        flaw: stops.or(Some(0)).and_then(|at| flaws.get(at).cloned()),
-        is_given: true,
+        problem: fatal.or(Some(0)).and_then(|index| problems.get(index).cloned()),
+        is_external: true,
     })
 }
 
-/// What is needed for each of them.
+/// What the request of a certificate works with.
 struct IssueCtx<'a> {
     objects: &'a Objects,
-    circle: &'a CertificateScope<'a>,
+    scope: &'a CertificateScope<'a>,
     issuer: &'a CertManagerIssuer<'a>,
     now: Timestamp,
 }
 
 impl IssueCtx<'_> {
-    fn name(&self, whose: &Subject) -> String {
-        self.issuer.certificate(self.circle.blueprint, whose).name_any()
+    fn name(&self, subject: &Subject) -> String {
+        self.issuer.certificate(self.scope.blueprint, subject).name_any()
     }
 
-    /// Asks for one, and looks at what there is of it.
-    async fn one(&self, whose: &Subject) -> Result<Outcome, CertificateManagerError> {
-        let wanted = self.issuer.certificate(self.circle.blueprint, whose);
-        let (name, namespace) = (wanted.name_any(), self.circle.blueprint.namespace);
+    /// Applies the Certificate of a subject, and reads its Secret.
+    async fn ensure(
+        &self,
+        subject: &Subject,
+    ) -> Result<IssuedCertificate, CertificateManagerError> {
+        let desired = self.issuer.certificate(self.scope.blueprint, subject);
+        let (name, namespace) = (desired.name_any(), self.scope.blueprint.namespace);
         let secret: Option<Secret> =
             self.objects.get(namespace, &name).await.map_err(CertificateManagerError::Read)?;
-        let found: Option<Certificate> = match self.objects.get(namespace, &name).await {
-            Ok(found) => found,
+        let existing: Option<Certificate> = match self.objects.get(namespace, &name).await {
+            Ok(existing) => existing,
             Err(error) if error.is_unknown_kind() => {
                 return Ok(Err(CertificateProblem::CertManagerMissing));
             }
             Err(error) => return Err(CertificateManagerError::Read(error)),
         };
-        // cert-manager would write over whatever has the name.
-        let is_ours = found.as_ref().is_none_or(|it| self.is_ours(it))
-            && secret.as_ref().is_none_or(|it| self.is_ours(it));
-        if !is_ours {
-            return Err(CertificateManagerError::Taken(name));
+        // cert-manager would overwrite a Secret with this name.
+        let is_owned = existing.as_ref().is_none_or(|existing| self.is_owned(existing))
+            && secret.as_ref().is_none_or(|secret| self.is_owned(secret));
+        if !is_owned {
+            return Err(CertificateManagerError::NameConflict(name));
         }
-        let is_right =
-            found.as_ref().is_some_and(|it| is_superset(&json!(it.spec), &json!(wanted.spec)));
-        if !is_right {
-            match self.objects.apply(&wanted).await {
+        let is_in_sync = existing
+            .as_ref()
+            .is_some_and(|existing| is_superset(&json!(existing.spec), &json!(desired.spec)));
+        if !is_in_sync {
+            match self.objects.apply(&desired).await {
                 Ok(_) => {}
                 Err(ObjectError::Call(error)) if error.is_unknown_kind() => {
                     return Ok(Err(CertificateProblem::CertManagerMissing));
@@ -120,36 +125,37 @@ impl IssueCtx<'_> {
             }
         }
         let Some(secret) = secret else {
-            let said = found.as_ref().and_then(Certificate::reason);
-            let said = said.map(|it| format!(": {it}")).unwrap_or_default();
-            let words = format!("cert-manager has not made the Secret {name} yet{said}");
-            return Ok(Err(CertificateProblem::NotIssuedYet(words)));
+            let detail = existing.as_ref().and_then(Certificate::pending_message);
+            let detail = detail.map(|text| format!(": {text}")).unwrap_or_default();
+            let message = format!("cert-manager has not created Secret {name} yet{detail}");
+            return Ok(Err(CertificateProblem::NotIssuedYet(message)));
         };
-        self.goes_with(&secret, &wanted).await?;
-        let needs = self.issuer.needs(self.circle.blueprint, whose);
-        Ok(ExternalCertificate::read(&secret, &needs, self.now))
+        self.set_owner(&secret, &desired).await?;
+        let requirements = self.issuer.requirements(self.scope.blueprint, subject);
+        Ok(ExternalCertificate::read(&secret, &requirements, self.now))
     }
 
-    fn is_ours<K: Resource>(&self, object: &K) -> bool {
+    fn is_owned<K: Resource>(&self, object: &K) -> bool {
         let uid = object.labels().get(names::CLUSTER_UID_LABEL).map(String::as_str);
-        uid == Some(self.circle.blueprint.uid)
+        uid == Some(self.scope.blueprint.uid)
     }
 
-    /// cert-manager leaves its Secrets behind: they go with whom they are for.
-    async fn goes_with(
+    /// cert-manager does not delete its Secrets: they get the owner of the Certificate.
+    async fn set_owner(
         &self,
         secret: &Secret,
-        wanted: &Certificate,
+        desired: &Certificate,
     ) -> Result<(), CertificateManagerError> {
-        let owners = wanted.metadata.owner_references.clone();
-        let has: Vec<&str> = secret.owner_references().iter().map(|it| it.uid.as_str()).collect();
-        let shall: Vec<&str> = owners.iter().flatten().map(|it| it.uid.as_str()).collect();
-        if has == shall {
+        let owners = desired.metadata.owner_references.clone();
+        let existing: Vec<&str> =
+            secret.owner_references().iter().map(|owner| owner.uid.as_str()).collect();
+        let expected: Vec<&str> = owners.iter().flatten().map(|owner| owner.uid.as_str()).collect();
+        if existing == expected {
             return Ok(());
         }
         let patch = json!({ "metadata": { "ownerReferences": owners } });
-        let (namespace, name) = (self.circle.blueprint.namespace, secret.name_any());
-        let done = self.objects.merge::<Secret>(namespace, &name, &patch).await;
-        done.map(drop).map_err(CertificateManagerError::Write)
+        let (namespace, name) = (self.scope.blueprint.namespace, secret.name_any());
+        let patched = self.objects.merge::<Secret>(namespace, &name, &patch).await;
+        patched.map(drop).map_err(CertificateManagerError::Write)
     }
 }

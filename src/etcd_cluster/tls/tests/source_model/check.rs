@@ -1,4 +1,4 @@
-//! What must hold at every moment in which sources change: everybody who runs knows everybody else.
+//! Invariant of the source model: all running members and the applications accept each other.
 
 use super::super::super::client_secret::ClientSecret;
 use super::super::super::readiness::{ProbeResults, TlsProbe};
@@ -6,109 +6,122 @@ use super::super::super::source::DesiredTrust;
 use super::super::super::trust_bundle::Side;
 use super::super::super::trust_change::TrustPhase;
 use super::super::*;
-use super::{Trusted, World};
+use super::{Model, Trusted};
 use crate::api::names;
 use crate::pki::leaf::CertifiedKey;
 
-impl World {
-    /// What members show when they are called.
-    pub(super) fn proof(&mut self, side: Side, wish: &DesiredTrust) -> ProbeResults {
-        let footing = self.footings.of(side).clone();
-        let signing = signing(&self.ring, at(0));
-        let authority = match side {
-            Side::Client => &self.ring.now.client,
-            Side::Peer => &self.ring.now.peer,
+impl Model {
+    /// Probes all members.
+    pub(super) fn probe(&mut self, side: Side, desired: &DesiredTrust) -> ProbeResults {
+        let trust_state = self.trust_states.get(side).clone();
+        let issuer = issuer(&self.ca_set, at(0));
+        let ca = match side {
+            Side::Client => &self.ca_set.current.client,
+            Side::Peer => &self.ca_set.current.peer,
         };
-        let shown = wish.pair.clone().unwrap_or_else(|| signing.caller(authority).unwrap());
-        let trusts = match footing.stage(wish) {
-            TrustPhase::Requested | TrustPhase::Distributing => footing.told.list(&self.ring, side),
-            TrustPhase::Retiring | TrustPhase::Verifying => wish.roots.list(&self.ring, side),
+        let client_cert =
+            desired.operator_cert.clone().unwrap_or_else(|| issuer.client(ca).unwrap());
+        let trusted_cas = match trust_state.phase(desired) {
+            TrustPhase::Requested | TrustPhase::Distributing => {
+                trust_state.published.certificates(&self.ca_set, side)
+            }
+            TrustPhase::Retiring | TrustPhase::Verifying => {
+                desired.bundle.certificates(&self.ca_set, side)
+            }
         };
-        let dropped = footing.unnamed(&self.ring, side);
+        let removed = trust_state.removed_to_verify(&self.ca_set, side);
         let all: Vec<_> = self
             .members
             .iter()
-            .map(|it| (it.name.clone(), it.mounted.clone(), it.trusts.clone(), it.named))
+            .map(|member| {
+                let name = required_name(side == Side::Peer && member.requires_cluster_name);
+                (member.name.clone(), member.mounted.clone(), member.trusts.clone(), name)
+            })
             .collect();
-        let mut proof = ProbeResults::new();
-        for (name, mounted, trusted, named) in all {
-            let (Some(leaves), Some(trusted)) = (mounted, trusted) else {
-                proof.insert(name, TlsProbe::Unreachable("it is down".to_owned()));
+        let mut results = ProbeResults::new();
+        for (name, mounted, trusted, required_name) in all {
+            let (Some(certs), Some(trusted)) = (mounted, trusted) else {
+                results.insert(name, TlsProbe::Unreachable("down".to_owned()));
                 continue;
             };
-            let (pair, believes) = of_side(side, &leaves, &trusted);
-            let asked = if named && side == Side::Peer {
-                names::member_host("main", "space")
-            } else {
-                String::new()
-            };
-            let verdict = if !self.lets_in(believes, &shown, &asked) {
+            let (server_cert, bundle) = of_side(side, &certs, &trusted);
+            let result = if !self.accepts_client(bundle, &client_cert, &required_name) {
                 TlsProbe::RejectsNewCa
-            } else if !self.serves(&trusts, pair, &host(&name)) {
+            } else if !self.accepts_server(&trusted_cas, server_cert, &host(&name)) {
                 TlsProbe::PresentsOldCert
-            } else if believes.iter().any(|it| dropped.contains(it)) {
+            } else if bundle.iter().any(|ca| removed.contains(ca)) {
                 TlsProbe::TrustsOldCa
             } else {
                 TlsProbe::Ok
             };
-            proof.insert(name, verdict);
+            results.insert(name, result);
         }
-        proof
+        results
     }
 
-    fn judged(&mut self, pair: &CertifiedKey, all: &[Certificate], host: &str) -> bool {
-        let roots = all.iter().map(|it| it.der.clone()).collect();
-        let key = (pair.certificate.der.clone(), roots, host.to_owned());
+    fn verify(&mut self, key_pair: &CertifiedKey, cas: &[Certificate], host: &str) -> bool {
+        let trusted = cas.iter().map(|ca| ca.der.clone()).collect();
+        let key = (key_pair.certificate.der.clone(), trusted, host.to_owned());
         let now = at(self.now);
-        *self.memory.entry(key).or_insert_with(|| {
+        *self.verified.entry(key).or_insert_with(|| {
             if host.is_empty() {
-                pair.verify_as_client(all, now).is_ok()
+                key_pair.verify_as_client(cas, now).is_ok()
             } else {
-                pair.verify_as_server(all, host, now).is_ok()
+                key_pair.verify_as_server(cas, host, now).is_ok()
             }
         })
     }
 
-    /// Whether whoever trusts these takes it from somebody who calls, and asks them for a name if there is one.
-    pub(super) fn lets_in(
+    /// Whether a server that trusts these CAs accepts a client, and its name if one is required.
+    pub(super) fn accepts_client(
         &mut self,
-        all: &[Certificate],
-        pair: &CertifiedKey,
-        asked: &str,
+        cas: &[Certificate],
+        key_pair: &CertifiedKey,
+        required_name: &str,
     ) -> bool {
-        self.judged(pair, all, "")
-            && (asked.is_empty() || pair.certificate.hosts().iter().any(|it| covers(it, asked)))
+        let sans = key_pair.certificate.hosts();
+        self.verify(key_pair, cas, "")
+            && (required_name.is_empty() || sans.iter().any(|san| covers(san, required_name)))
     }
 
-    pub(super) fn serves(&mut self, all: &[Certificate], pair: &CertifiedKey, host: &str) -> bool {
-        self.judged(pair, all, host)
+    /// Whether a client that trusts these CAs accepts a server that it dials as `host`.
+    pub(super) fn accepts_server(
+        &mut self,
+        cas: &[Certificate],
+        key_pair: &CertifiedKey,
+        host: &str,
+    ) -> bool {
+        self.verify(key_pair, cas, host)
     }
 
-    /// Everybody who runs knows everybody else, and applications know them and are known.
-    pub(super) fn check(&mut self, story: &str) {
-        type Runs = (MemberName, MemberCertificates, Trusted, bool);
-        let runs: Vec<Runs> = self
+    /// All running members and the applications accept each other's certificates.
+    pub(super) fn check(&mut self, context: &str) {
+        type Running = (MemberName, MemberCertificates, Trusted, String);
+        let running: Vec<Running> = self
             .members
             .iter()
-            .filter_map(|it| {
-                Some((it.name.clone(), it.mounted.clone()?, it.trusts.clone()?, it.named))
+            .filter_map(|member| {
+                let required_name = required_name(member.requires_cluster_name);
+                let (mounted, trusts) = (member.mounted.clone()?, member.trusts.clone()?);
+                Some((member.name.clone(), mounted, trusts, required_name))
             })
             .collect();
-        let applications = [self.application.0.clone(), self.binding.clone()];
-        for (name, leaves, [clients, peers], named) in &runs {
-            let asked = if *named { names::member_host("main", "space") } else { String::new() };
-            for (other, shown, _, _) in &runs {
-                let lets_in = self.lets_in(peers, &shown.peer, &asked);
-                assert!(lets_in, "{story}: {name} does not let {other} in");
-                let serves = self.serves(peers, &shown.peer, &host(other));
-                assert!(serves, "{story}: {name} does not call {other}");
+        let applications = [self.application.0.clone(), self.client_secret.clone()];
+        for (name, certs, [clients, peers], required_name) in &running {
+            for (other, presented, _, _) in &running {
+                let accepted = self.accepts_client(peers, &presented.peer, required_name);
+                assert!(accepted, "{context}: {name} rejects connections of {other}");
+                let accepted = self.accepts_server(peers, &presented.peer, &host(other));
+                assert!(accepted, "{context}: {name} cannot dial {other}");
             }
-            for (late, binding) in applications.iter().enumerate() {
-                let ClientSecret { pair: Some(pair), ca, .. } = binding else { panic!("no key") };
-                let serves = self.serves(ca, &leaves.server, &host(name));
-                assert!(serves, "{story}: application {late} does not know {name}");
-                let lets_in = self.lets_in(clients, pair, "");
-                assert!(lets_in, "{story}: {name} does not know application {late}");
+            for (index, client_secret) in applications.iter().enumerate() {
+                let ClientSecret { key_pair: Some(key_pair), ca, .. } = client_secret else {
+                    panic!("no client certificate")
+                };
+                let accepted = self.accepts_server(ca, &certs.server, &host(name));
+                assert!(accepted, "{context}: application {index} rejects {name}");
+                let accepted = self.accepts_client(clients, key_pair, "");
+                assert!(accepted, "{context}: {name} rejects application {index}");
             }
         }
     }
@@ -118,21 +131,26 @@ pub(super) fn host(name: &MemberName) -> String {
     names::member_host(&name.0, "space")
 }
 
-/// Whether a name in a certificate is that host's.
-fn covers(name: &str, host: &str) -> bool {
-    let wild = name
+/// The name that peers must have; empty if none is required.
+fn required_name(is_required: bool) -> String {
+    if is_required { names::member_host("main", "space") } else { String::new() }
+}
+
+/// Whether a SAN matches a host.
+fn covers(san: &str, host: &str) -> bool {
+    let wildcard = san
         .strip_prefix("*.")
-        .is_some_and(|it| host.split_once('.').is_some_and(|(_, rest)| rest == it));
-    wild || name == host
+        .is_some_and(|domain| host.split_once('.').is_some_and(|(_, rest)| rest == domain));
+    wildcard || san == host
 }
 
 fn of_side<'a>(
     side: Side,
-    leaves: &'a MemberCertificates,
+    certs: &'a MemberCertificates,
     [clients, peers]: &'a Trusted,
 ) -> (&'a CertifiedKey, &'a [Certificate]) {
     match side {
-        Side::Client => (&leaves.server, clients),
-        Side::Peer => (&leaves.peer, peers),
+        Side::Client => (&certs.server, clients),
+        Side::Peer => (&certs.peer, peers),
     }
 }
