@@ -1,6 +1,6 @@
 //! The architecture as a test: reads the sources as text and checks the rules that no lint checks.
 //! A new controller is one entry in `CONTROLLERS`, a new module one entry in `MODULES`; a failure
-//! names the file and what to change.
+//! names the file and the remedy.
 #![allow(
     clippy::unwrap_used,
     clippy::arithmetic_side_effects,
@@ -10,6 +10,8 @@
 
 #[path = "support/source_files.rs"]
 mod source_files;
+#[path = "architecture/vocabulary.rs"]
+mod vocabulary;
 
 use source_files::{Source, sources};
 
@@ -208,7 +210,7 @@ fn pure_modules_are_fenced_and_do_no_io() {
     for module in PURE {
         let file = format!("{module}.rs");
         if !sources.iter().any(|source| source.path == file) {
-            violations.push(format!("{file}: named in PURE but not there"));
+            violations.push(format!("{file}: in PURE but does not exist"));
         }
     }
     for source in sources.iter().filter(|source| is_pure(source)) {
@@ -226,7 +228,7 @@ fn pure_modules_are_fenced_and_do_no_io() {
 }
 
 #[test]
-fn conversion_takes_everything_apart_by_name() {
+fn conversion_destructures_every_field_by_name() {
     // A new field must not compile until its conversion is written. `..rest` that
     // fills in a value is fine; `..` that swallows fields of a pattern is not.
     let swallows = |line: &str| {
@@ -237,7 +239,7 @@ fn conversion_takes_everything_apart_by_name() {
     for source in sources("src").iter().filter(|source| !source.is_test()) {
         let path = &source.path;
         let converts =
-            ["/convert", "destination/", "/backup_store.rs"].iter().any(|it| path.contains(it));
+            ["/convert", "destination/", "/backup_store.rs"].iter().any(|name| path.contains(name));
         if !path.starts_with("api/") || !converts {
             continue;
         }
@@ -293,7 +295,7 @@ fn modules_used(source: &Source) -> Vec<(usize, String)> {
     });
     let in_code = source.code().into_iter().flat_map(|(at, line)| {
         let modules = source.modules_in(line).into_iter();
-        // A group in an import was taken apart above.
+        // Groups in imports are resolved above.
         let is_import = line.trim_start().starts_with("use ") || line.contains(" use ");
         modules.filter(move |module| !(is_import && module == "{")).map(move |module| (at, module))
     });
@@ -306,7 +308,8 @@ fn only_app_wires_and_only_main_uses_it() {
     let main = sources.iter().find(|source| source.path == "main.rs").unwrap();
     assert!(main.text.lines().count() <= 30, "main.rs only starts the program");
     let mut violations = Vec::new();
-    for source in sources.iter().filter(|it| it.top_module() != WIRING && !it.is_test()) {
+    for source in sources.iter().filter(|source| source.top_module() != WIRING && !source.is_test())
+    {
         for (at, line) in source.code() {
             let path = &source.path;
             // The servers start one task per accepted connection.
@@ -365,7 +368,7 @@ pub(crate) use crate::{
     app,
 };
 use super::super::app as other;
-use super::seen;
+use super::state;
 ";
     let source = source("controller/module.rs", text);
     let uses: Vec<String> = source.uses().into_iter().map(|(_, used)| used).collect();
@@ -378,7 +381,7 @@ use super::seen;
             "crate::api::names",
             "crate::app",
             "super::super::app as other",
-            "super::seen",
+            "super::state",
         ]
     );
     let modules: Vec<String> =
@@ -386,7 +389,7 @@ use super::seen;
     assert_eq!(modules, ["api", "app", "app", "app"]);
     assert_eq!(
         source.modules_in("crate::clients::kube::client(super::super::telemetry::error_chain)"),
-        ["ports", "telemetry"]
+        ["clients", "telemetry"]
     );
     let found: Vec<&str> = impure(&source).map(|(_, word)| word).collect();
     assert_eq!(found, ["std::env", "std::fs", "std::fs"]);
@@ -397,7 +400,7 @@ fn rules_name_existing_modules() {
     let sources = sources("src");
     assert!(sources.iter().any(|source| is_pure(source) && source.name() == "decide"));
     for (module, _) in MODULES {
-        let there = sources.iter().any(|source| source.top_module() == *module);
-        assert!(there, "{module} is named in MODULES but not there");
+        let exists = sources.iter().any(|source| source.top_module() == *module);
+        assert!(exists, "{module} is in MODULES but does not exist");
     }
 }

@@ -1,6 +1,5 @@
-//! `deploy/` and `crds/` equal what the program writes, and what it writes keeps its promises.
-//! Comes in: the pure renderer, and the files of the repository. Goes out: each difference, with
-//! the command that mends it.
+//! The files in `deploy/` and `crds/` are the output of `quorate manifests` and `quorate crds`, and
+//! the objects have the required properties.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -10,8 +9,8 @@
 
 #[path = "manifests/components.rs"]
 mod components;
-#[path = "manifests/rights.rs"]
-mod rights;
+#[path = "manifests/permissions.rs"]
+mod permissions;
 #[path = "support/markdown_tables.rs"]
 mod tables;
 #[path = "manifests/webhooks.rs"]
@@ -26,13 +25,13 @@ use quorate::api::{crd, names};
 use quorate::manifests::{self, File, Install};
 use serde_json::{Value, json};
 
-const MEND: &str = "run `make manifests` and commit the result";
-/// What Kubernetes takes as the annotations of one object. `kubectl apply` writes the whole object
-/// into one of them.
-const MOST_BYTES: usize = 262_144;
+const REMEDY: &str = "run `make manifests` and commit the result";
+/// The limit of Kubernetes for the annotations of one object. `kubectl apply` writes the whole
+/// object to one annotation.
+const MAX_BYTES: usize = 262_144;
 
-/// The kinds of ours that belong to no namespace, besides the Namespace.
-const OF_THE_CLUSTER: [&str; 5] = [
+/// The cluster-scoped kinds of an installation, besides the Namespace.
+const CLUSTER_SCOPED: [&str; 5] = [
     "ClusterRole",
     "ClusterRoleBinding",
     "CustomResourceDefinition",
@@ -53,32 +52,33 @@ fn default_install() -> Install {
     }
 }
 
-fn elsewhere() -> Install {
+fn other_namespace() -> Install {
     Install { namespace: "elsewhere".to_owned(), image: "mine:1".to_owned(), ..default_install() }
 }
 
-/// The objects of an installation, read back from the text that a cluster would get.
-fn read_back(install: &Install) -> Vec<Value> {
+/// The objects of an installation, parsed from the rendered YAML.
+fn parsed_objects(install: &Install) -> Vec<Value> {
     serde_saphyr::from_multiple(&manifests::install(install).unwrap()).unwrap()
 }
 
-/// The objects of the installation that is in `deploy`. The definitions are long, so they are read
-/// once for all tests.
+/// The objects of the installation in `deploy`. The CRDs are long, so they are parsed once for all
+/// tests.
 fn objects() -> &'static [Value] {
-    static OBJECTS: LazyLock<Vec<Value>> = LazyLock::new(|| read_back(&default_install()));
+    static OBJECTS: LazyLock<Vec<Value>> = LazyLock::new(|| parsed_objects(&default_install()));
     &OBJECTS
 }
 
-/// The files that are in `deploy`.
+/// The generated files of `deploy`.
 fn files() -> &'static [File] {
     static FILES: LazyLock<Vec<File>> =
         LazyLock::new(|| manifests::files(&default_install()).unwrap());
     &FILES
 }
 
-/// The files of another installation.
-fn files_elsewhere() -> &'static [File] {
-    static FILES: LazyLock<Vec<File>> = LazyLock::new(|| manifests::files(&elsewhere()).unwrap());
+/// The generated files for another namespace.
+fn files_for_other_namespace() -> &'static [File] {
+    static FILES: LazyLock<Vec<File>> =
+        LazyLock::new(|| manifests::files(&other_namespace()).unwrap());
     &FILES
 }
 
@@ -92,17 +92,17 @@ fn object(kind: &str) -> &'static Value {
 
 /// The object of a kind with a name.
 fn named(kind: &str, name: &str) -> &'static Value {
-    let is_meant = |it: &&Value| it["kind"] == kind && it["metadata"]["name"] == name;
-    let found = objects().iter().find(is_meant);
+    let matches = |object: &&Value| object["kind"] == kind && object["metadata"]["name"] == name;
+    let found = objects().iter().find(matches);
     found.unwrap_or_else(|| panic!("there is no {kind} {name}"))
 }
 
-/// The kinds of a text with objects, in order.
+/// The kinds of the objects in a YAML text, in order.
 fn kinds(text: &str) -> Vec<&str> {
     text.lines().filter_map(|line| line.strip_prefix("kind: ")).collect()
 }
 
-/// The YAML files below a folder, by their paths; none if there is no such folder.
+/// The relative paths of the YAML files below a folder; empty if the folder does not exist.
 fn yaml_files(folder: &Path) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for entry in fs::read_dir(folder).into_iter().flatten() {
@@ -110,7 +110,7 @@ fn yaml_files(folder: &Path) -> BTreeSet<String> {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         if path.is_dir() {
             found.extend(yaml_files(&path).into_iter().map(|below| format!("{name}/{below}")));
-        } else if path.extension().is_some_and(|it| it == "yaml") {
+        } else if path.extension().is_some_and(|extension| extension == "yaml") {
             found.insert(name);
         }
     }
@@ -118,12 +118,12 @@ fn yaml_files(folder: &Path) -> BTreeSet<String> {
 }
 
 #[test]
-fn the_files_in_deploy_are_those_that_the_program_writes() {
+fn files_in_deploy_are_up_to_date() {
     let files = files();
     for file in files {
         let path = root().join("deploy").join(&file.path);
-        let there = fs::read_to_string(&path).unwrap_or_default();
-        assert!(there == file.text, "deploy/{} is out of date; {MEND}", file.path);
+        let committed = fs::read_to_string(&path).unwrap_or_default();
+        assert!(committed == file.text, "deploy/{} is out of date; {REMEDY}", file.path);
     }
     for folder in ["base", "components", "overlays"] {
         let prefix = format!("{folder}/");
@@ -132,26 +132,32 @@ fn the_files_in_deploy_are_those_that_the_program_writes() {
             .filter_map(|file| file.path.strip_prefix(&prefix))
             .map(str::to_owned)
             .collect();
-        let there = yaml_files(&root().join("deploy").join(folder));
-        assert_eq!(there, expected, "deploy/{folder} has a file that is not generated; remove it");
+        let committed = yaml_files(&root().join("deploy").join(folder));
+        assert_eq!(
+            committed, expected,
+            "deploy/{folder} has a file that is not generated; remove it"
+        );
     }
 }
 
 #[test]
-fn the_files_in_crds_are_those_that_the_program_writes() {
+fn files_in_crds_are_up_to_date() {
     let mut expected = BTreeSet::new();
     for definition in crd::all() {
         let name = crd::file_name(&definition);
         let text = format!("---\n{}", manifests::document(&definition).unwrap());
-        let there = fs::read_to_string(root().join("crds").join(&name)).unwrap_or_default();
-        assert!(there == text, "crds/{name} is out of date; run `make crds` and commit the result");
+        let committed = fs::read_to_string(root().join("crds").join(&name)).unwrap_or_default();
+        assert!(
+            committed == text,
+            "crds/{name} is out of date; run `make crds` and commit the result"
+        );
         expected.insert(name);
     }
     assert_eq!(yaml_files(&root().join("crds")), expected, "crds has a file that is not generated");
 }
 
 #[test]
-fn everything_comes_after_what_it_needs() {
+fn objects_follow_their_dependencies() {
     let all = [
         "Namespace",
         "CustomResourceDefinition",
@@ -177,11 +183,11 @@ fn everything_comes_after_what_it_needs() {
         "ValidatingWebhookConfiguration",
     ];
     assert_eq!(kinds(&manifests::install(&default_install()).unwrap()), all);
-    let kustomization = files().iter().find(|it| it.path.starts_with("base/k"));
+    let kustomization = files().iter().find(|file| file.path.starts_with("base/k"));
     let kustomization: Value = serde_saphyr::from_str(&kustomization.unwrap().text).unwrap();
     assert_eq!(kustomization["resources"][0], "namespace.yaml");
     assert_eq!(kustomization["resources"][1], "definitions.yaml");
-    // A namespace that is not ours is left out, and nothing else is.
+    // Only the Namespace can be omitted.
     let install = Install { with_namespace: false, ..default_install() };
     assert_eq!(kinds(&manifests::install(&install).unwrap()), all[1..]);
     let files = manifests::files(&install).unwrap();
@@ -190,49 +196,49 @@ fn everything_comes_after_what_it_needs() {
 }
 
 #[test]
-fn the_definitions_can_be_left_where_they_are() {
+fn crds_can_be_omitted() {
     let install = Install { with_definitions: false, ..default_install() };
     let mut expected = objects().to_vec();
     expected.retain(|object| object["kind"] != "CustomResourceDefinition");
-    assert!(read_back(&install) == expected);
+    assert!(parsed_objects(&install) == expected);
 }
 
 #[test]
-fn the_definitions_that_are_installed_are_those_in_crds() {
+fn installed_crds_are_those_in_crds() {
     let mut installed = objects().to_vec();
     installed.retain(|object| object["kind"] == "CustomResourceDefinition");
-    let written: Vec<Value> =
+    let rendered: Vec<Value> =
         crd::all().iter().map(|definition| serde_json::to_value(definition).unwrap()).collect();
-    assert!(installed == written);
+    assert!(installed == rendered);
 }
 
 #[test]
-fn every_object_is_small_enough_for_a_plain_apply() {
+fn every_object_is_small_enough_for_client_side_apply() {
     for object in objects() {
         let bytes = serde_json::to_string(object).unwrap().len();
         let name = &object["metadata"]["name"];
-        // The key of the annotation and the object's other annotations need room as well.
-        assert!(bytes < MOST_BYTES - 4096, "{name} has {bytes} bytes");
+        // 4 KiB for the key of the annotation and the other annotations.
+        assert!(bytes < MAX_BYTES - 4096, "{name} has {bytes} bytes");
     }
 }
 
 #[test]
-fn the_pod_obeys_the_restricted_standard() {
+fn pod_complies_with_the_restricted_standard() {
     let pod = &object("Deployment")["spec"]["template"]["spec"];
-    let of_pod = json!({
+    let pod_context = json!({
         "runAsNonRoot": true, "runAsUser": 65532, "runAsGroup": 65532,
         "seccompProfile": {"type": "RuntimeDefault"},
     });
-    assert_eq!(pod["securityContext"], of_pod);
+    assert_eq!(pod["securityContext"], pod_context);
     let containers = pod["containers"].as_array().unwrap();
     assert_eq!(containers.len(), 1);
-    let of_container = json!({
+    let container_context = json!({
         "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "runAsNonRoot": true,
         "capabilities": {"drop": ["ALL"]},
     });
-    assert_eq!(containers[0]["securityContext"], of_container);
-    for lax in ["hostNetwork", "hostPID", "hostIPC", "volumes", "initContainers"] {
-        assert_eq!(pod[lax], Value::Null, "the pod has {lax}");
+    assert_eq!(containers[0]["securityContext"], container_context);
+    for field in ["hostNetwork", "hostPID", "hostIPC", "volumes", "initContainers"] {
+        assert_eq!(pod[field], Value::Null, "the pod has {field}");
     }
     let labels = &object("Namespace")["metadata"]["labels"];
     for mode in ["enforce", "audit", "warn"] {
@@ -241,7 +247,7 @@ fn the_pod_obeys_the_restricted_standard() {
 }
 
 #[test]
-fn the_pod_has_the_ports_the_memory_and_the_time_that_reviews_need() {
+fn pod_has_the_ports_memory_and_grace_period_of_the_webhooks() {
     let pod = &object("Deployment")["spec"]["template"]["spec"];
     let container = &pod["containers"][0];
     let ports = json!([
@@ -255,7 +261,7 @@ fn the_pod_has_the_ports_the_memory_and_the_time_that_reviews_need() {
 }
 
 #[test]
-fn the_api_server_reaches_ready_replicas_only() {
+fn webhook_service_selects_the_operator_pods() {
     let service = &named("Service", names::WEBHOOK_SERVICE)["spec"];
     let expected = json!({
         "selector": object("Deployment")["spec"]["selector"]["matchLabels"],
@@ -268,7 +274,7 @@ fn the_api_server_reaches_ready_replicas_only() {
 }
 
 #[test]
-fn a_drain_takes_one_replica_and_is_not_held_up_by_one_that_is_ill() {
+fn disruption_budget_keeps_one_replica_and_allows_eviction_of_unhealthy_pods() {
     let budget = &object("PodDisruptionBudget")["spec"];
     assert_eq!(budget["minAvailable"], 1);
     assert_eq!(budget["unhealthyPodEvictionPolicy"], "AlwaysAllow");
@@ -276,13 +282,13 @@ fn a_drain_takes_one_replica_and_is_not_held_up_by_one_that_is_ill() {
 }
 
 #[test]
-fn another_namespace_and_another_image_reach_every_object() {
-    let (mut converted, mut asked) = (0, 0);
-    for object in read_back(&elsewhere()) {
+fn namespace_and_image_are_set_in_every_object() {
+    let (mut conversion_webhooks, mut admission_webhooks) = (0, 0);
+    for object in parsed_objects(&other_namespace()) {
         let metadata = &object["metadata"];
         match object["kind"].as_str().unwrap() {
             "Namespace" => assert_eq!(metadata["name"], "elsewhere"),
-            kind if OF_THE_CLUSTER.contains(&kind) => {
+            kind if CLUSTER_SCOPED.contains(&kind) => {
                 assert_eq!(metadata["namespace"], Value::Null);
             }
             kind => assert_eq!(metadata["namespace"], "elsewhere", "{kind}"),
@@ -294,13 +300,13 @@ fn another_namespace_and_another_image_reach_every_object() {
             "CustomResourceDefinition" => {
                 if let Some(webhook) = object.pointer("/spec/conversion/webhook/clientConfig") {
                     assert_eq!(webhook["service"]["namespace"], "elsewhere");
-                    converted += 1;
+                    conversion_webhooks += 1;
                 }
             }
             "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" => {
                 for webhook in object["webhooks"].as_array().unwrap() {
                     assert_eq!(webhook["clientConfig"]["service"]["namespace"], "elsewhere");
-                    asked += 1;
+                    admission_webhooks += 1;
                 }
             }
             "Deployment" => {
@@ -310,14 +316,19 @@ fn another_namespace_and_another_image_reach_every_object() {
             _ => {}
         }
     }
-    assert_eq!((converted, asked), (2, 5));
-    for file in files_elsewhere() {
-        assert!(!file.text.contains(names::NAMESPACE), "{} names it", file.path);
+    assert_eq!((conversion_webhooks, admission_webhooks), (2, 5));
+    for file in files_for_other_namespace() {
+        assert!(
+            !file.text.contains(names::NAMESPACE),
+            "{} contains {}",
+            file.path,
+            names::NAMESPACE
+        );
     }
 }
 
 #[test]
-fn every_generated_file_says_that_it_is_and_how() {
+fn every_generated_file_names_its_generator() {
     for file in files() {
         let first = file.text.lines().next().unwrap();
         assert!(first.starts_with("# Generated by `quorate manifests`"), "{}", file.path);

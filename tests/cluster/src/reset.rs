@@ -47,7 +47,7 @@ const BLOCKING_KINDS: [&str; 5] = [
 ];
 /// Namespaces of the cluster itself.
 const SYSTEM: [&str; 3] = ["kube-system", "kube-public", "kube-node-lease"];
-/// The label of APIServices that the API server manages.
+/// The label of each `APIService` that the API server manages.
 const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 
 /// Records the objects of a fresh cluster, once.

@@ -1,5 +1,5 @@
-//! What the operator may do: exactly what is written here, and nothing that it must never have.
-//! Comes in: the roles of an installation. Goes out: each right that is too much or missing.
+//! The permissions of the operator and of users: exactly the expected rules, and none that is
+//! forbidden.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,19 +11,21 @@ use serde_json::{Value, json};
 use super::tables::{code, rows_below};
 use super::{named, object, objects, root};
 
-/// The roles that are for people.
-const PEOPLE: [&str; 2] = [names::VIEW_ROLE, names::EDIT_ROLE];
+/// The roles for users.
+const USER_ROLES: [&str; 2] = [names::VIEW_ROLE, names::EDIT_ROLE];
 
-/// Every rule of every role that is the operator's, with the role.
+/// The rules of the operator's roles, each with its role.
 fn rules() -> Vec<(&'static Value, &'static Value)> {
-    let is_for_people = |it: &Value| PEOPLE.iter().any(|role| it["metadata"]["name"] == *role);
-    let is_role =
-        |it: &&Value| (it["kind"] == "Role" || it["kind"] == "ClusterRole") && !is_for_people(it);
-    let of_role = |role: &'static Value| {
+    let is_user_role =
+        |role: &Value| USER_ROLES.iter().any(|name| role["metadata"]["name"] == *name);
+    let is_role = |object: &&Value| {
+        (object["kind"] == "Role" || object["kind"] == "ClusterRole") && !is_user_role(object)
+    };
+    let rules_of = |role: &'static Value| {
         let list = role["rules"].as_array().unwrap();
         list.iter().map(move |rule| (role, rule))
     };
-    objects().iter().filter(is_role).flat_map(of_role).collect()
+    objects().iter().filter(is_role).flat_map(rules_of).collect()
 }
 
 fn rule(group: &str, resources: &[&str], named: &[&str], verbs: &[&str]) -> Value {
@@ -34,14 +36,14 @@ fn rule(group: &str, resources: &[&str], named: &[&str], verbs: &[&str]) -> Valu
     rule
 }
 
-fn lent(list: &[String]) -> Vec<&str> {
+fn as_strs(list: &[String]) -> Vec<&str> {
     list.iter().map(String::as_str).collect()
 }
 
 const ETCD: [&str; 4] = ["etcdclusters", "etcdmembers", "etcdbackups", "etcdrestores"];
 
 #[test]
-fn in_its_own_namespace_the_operator_has_exactly_these_rights() {
+fn operator_permissions_in_its_namespace() {
     let own = json!([
         rule("coordination.k8s.io", &["leases"], &[], &["create"]),
         rule("coordination.k8s.io", &["leases"], &["quorate"], &["get", "update"]),
@@ -54,11 +56,11 @@ fn in_its_own_namespace_the_operator_has_exactly_these_rights() {
 }
 
 #[test]
-fn everywhere_the_operator_has_exactly_these_rights() {
+fn operator_permissions_in_the_cluster() {
     const READ: &[&str] = &["get", "list", "watch"];
     const PATCH: &[&str] = &["get", "list", "watch", "patch"];
     let rbac = "rbac.authorization.k8s.io";
-    let grant = ["quorate-namespace"];
+    let binding = ["quorate-namespace"];
     let crds = "apiextensions.k8s.io";
     let definitions =
         ["etcdclusters.etcd.appdelivery.cncf.io", "exampleapps.example-app.appdelivery.cncf.io"];
@@ -75,8 +77,8 @@ fn everywhere_the_operator_has_exactly_these_rights() {
         rule("", &["pods", "persistentvolumeclaims", "services"], &[], &["list", "watch"]),
         rule("policy", &["poddisruptionbudgets"], &[], &["list", "watch"]),
         rule(rbac, &["rolebindings"], &[], &["create"]),
-        rule(rbac, &["rolebindings"], &grant, &["list", "watch", "patch", "delete"]),
-        rule(rbac, &["clusterroles"], &grant, &["bind"]),
+        rule(rbac, &["rolebindings"], &binding, &["list", "watch", "patch", "delete"]),
+        rule(rbac, &["clusterroles"], &binding, &["bind"]),
         rule(crds, &["customresourcedefinitions"], &known, READ),
         rule(crds, &["customresourcedefinitions/status"], &definitions, &["patch"]),
         rule("events.k8s.io", &["events"], &[], &["create", "patch"]),
@@ -91,15 +93,15 @@ fn everywhere_the_operator_has_exactly_these_rights() {
 }
 
 #[test]
-fn where_its_objects_are_the_operator_has_exactly_these_rights() {
-    const KEEP: &[&str] = &["create", "patch", "delete"];
+fn operator_permissions_in_namespaces_with_access() {
+    const MANAGE: &[&str] = &["create", "patch", "delete"];
     let statuses = ETCD.map(|plural| format!("{plural}/status"));
     let namespace = json!([
-        rule(names::ETCD_GROUP, &lent(&statuses), &[], &["patch"]),
+        rule(names::ETCD_GROUP, &as_strs(&statuses), &[], &["patch"]),
         rule(names::APP_GROUP, &["exampleapps/status"], &[], &["patch"]),
-        rule(names::ETCD_GROUP, &["etcdmembers"], &[], KEEP),
-        rule("", &["pods"], &[], KEEP),
-        rule("", &["persistentvolumeclaims"], &[], KEEP),
+        rule(names::ETCD_GROUP, &["etcdmembers"], &[], MANAGE),
+        rule("", &["pods"], &[], MANAGE),
+        rule("", &["persistentvolumeclaims"], &[], MANAGE),
         rule("", &["services"], &[], &["create", "patch"]),
         rule("", &["secrets"], &[], &["get", "create", "patch"]),
         rule("cert-manager.io", &["certificates"], &[], &["get", "create", "patch"]),
@@ -112,16 +114,16 @@ fn where_its_objects_are_the_operator_has_exactly_these_rights() {
 }
 
 #[test]
-fn people_may_do_with_our_kinds_what_they_may_do_with_everything_else() {
-    let joins = |role: &str, others: &[&str]| {
+fn user_roles_are_aggregated_to_view_edit_and_admin() {
+    let is_aggregated = |role: &str, targets: &[&str]| {
         let labels = named("ClusterRole", role)["metadata"]["labels"].to_string();
-        for other in ["view", "edit", "admin"] {
-            let label = format!("\"rbac.authorization.k8s.io/aggregate-to-{other}\":\"true\"");
-            assert_eq!(labels.contains(&label), others.contains(&other), "{role} {other}");
+        for target in ["view", "edit", "admin"] {
+            let label = format!("\"rbac.authorization.k8s.io/aggregate-to-{target}\":\"true\"");
+            assert_eq!(labels.contains(&label), targets.contains(&target), "{role} {target}");
         }
     };
-    joins(names::VIEW_ROLE, &["view"]);
-    joins(names::EDIT_ROLE, &["edit", "admin"]);
+    is_aggregated(names::VIEW_ROLE, &["view"]);
+    is_aggregated(names::EDIT_ROLE, &["edit", "admin"]);
     let read = ["get", "list", "watch"];
     let view = json!([
         rule(names::ETCD_GROUP, &ETCD, &[], &read),
@@ -137,38 +139,38 @@ fn people_may_do_with_our_kinds_what_they_may_do_with_everything_else() {
         rule(names::APP_GROUP, &["exampleapps/scale"], &[], &scale),
     ]);
     assert_eq!(named("ClusterRole", names::EDIT_ROLE)["rules"], edit);
-    // Nobody is bound here: Kubernetes adds them to roles that are bound.
-    let bindings = objects().iter().filter(|it| it["kind"] == "ClusterRoleBinding");
+    // Not bound here: Kubernetes aggregates them to roles that are bound.
+    let bindings = objects().iter().filter(|object| object["kind"] == "ClusterRoleBinding");
     for binding in bindings {
-        assert!(!PEOPLE.iter().any(|role| binding["roleRef"]["name"] == *role), "{binding}");
+        assert!(!USER_ROLES.iter().any(|role| binding["roleRef"]["name"] == *role), "{binding}");
     }
 }
 
 #[test]
-fn the_list_of_rights_is_what_the_roles_say() {
+fn permission_list_matches_the_roles() {
     let role_of = |scope: Scope| match scope {
         Scope::OwnNamespace => ("Role", names::OPERATOR),
         Scope::Cluster => ("ClusterRole", names::OPERATOR),
         Scope::Webhooks => ("ClusterRole", names::WEBHOOKS_ROLE),
         Scope::GrantedNamespace => ("ClusterRole", names::NAMESPACE_ROLE),
     };
-    let said: Vec<Value> = permissions()
+    let listed: Vec<Value> = permissions()
         .into_iter()
-        .map(|Permission { scope, group, resources, names, verbs, reason: because }| {
-            assert!(because.len() > 10, "{group} {resources:?} has no reason");
+        .map(|Permission { scope, group, resources, names, verbs, reason }| {
+            assert!(reason.len() > 10, "{group} {resources:?} has no reason");
             let (kind, name) = role_of(scope);
-            json!([kind, name, rule(group, &lent(&resources), &lent(&names), verbs)])
+            json!([kind, name, rule(group, &as_strs(&resources), &as_strs(&names), verbs)])
         })
         .collect();
     let roles: Vec<Value> = rules()
         .into_iter()
         .map(|(role, rule)| json!([role["kind"], role["metadata"]["name"], rule]))
         .collect();
-    assert_eq!(said, roles);
+    assert_eq!(listed, roles);
 }
 
 #[test]
-fn no_right_is_for_everything_and_none_is_for_secrets_elsewhere() {
+fn no_permission_has_a_wildcard_or_cluster_wide_secrets() {
     for (role, rule) in rules() {
         let name = &role["metadata"]["name"];
         assert!(!rule.to_string().contains('*'), "{name}: {rule}");
@@ -178,7 +180,7 @@ fn no_right_is_for_everything_and_none_is_for_secrets_elsewhere() {
         }
         for resource in rule["resources"].as_array().unwrap() {
             let resource = resource.as_str().unwrap();
-            // The one cluster role with Secrets is never bound in the whole cluster, but in namespaces.
+            // The only ClusterRole with Secrets is bound by RoleBindings, never cluster-wide.
             if resource == "secrets" && *name != names::NAMESPACE_ROLE {
                 assert_eq!(role["kind"], "Role", "{name}: {rule}");
             }
@@ -186,24 +188,24 @@ fn no_right_is_for_everything_and_none_is_for_secrets_elsewhere() {
                 assert_ne!(resource, never, "{name}");
             }
         }
-        let bound = rule["resourceNames"].is_array();
+        let has_names = rule["resourceNames"].is_array();
         let binds = rule["verbs"].to_string().contains("bind");
         let reads_secrets = rule["resources"] == json!(["secrets"])
             && rule["verbs"] != json!(["create"])
             && *name != names::NAMESPACE_ROLE;
-        assert!(bound || !(binds || reads_secrets), "{name}: {rule} is bound to no name");
+        assert!(has_names || !(binds || reads_secrets), "{name}: {rule} has no resourceNames");
     }
 }
 
 #[test]
-fn the_operator_cannot_take_its_own_rights_away() {
-    // It may delete bindings of one name, in every namespace; its own must have another.
+fn operator_cannot_delete_its_own_role_binding() {
+    // RoleBindings with this name can be deleted in every namespace.
     let own = object("RoleBinding");
     assert_ne!(own["metadata"]["name"], names::NAMESPACE_ROLE_BINDING);
 }
 
 #[test]
-fn the_account_gets_the_roles_and_nobody_else_does() {
+fn only_the_service_account_has_the_roles() {
     let account =
         json!([{"kind": "ServiceAccount", "name": "quorate", "namespace": names::NAMESPACE}]);
     let mut bound = Vec::new();
@@ -223,9 +225,9 @@ fn the_account_gets_the_roles_and_nobody_else_does() {
 }
 
 #[test]
-fn the_table_of_rights_is_that_of_the_roles() {
+fn documented_permissions_match_the_roles() {
     let page = fs::read_to_string(root().join("docs/install.md")).unwrap();
-    let told: BTreeSet<Vec<Vec<String>>> = rows_below(&page, "## Permissions")
+    let documented: BTreeSet<Vec<Vec<String>>> = rows_below(&page, "## Permissions")
         .iter()
         .map(|row| row.iter().take(4).map(|cell| code(cell)).collect())
         .collect();
@@ -243,5 +245,5 @@ fn the_table_of_rights_is_that_of_the_roles() {
             texts(&rule["resourceNames"]),
         ]);
     }
-    assert_eq!(told, expected, "docs/install.md, ## Permissions");
+    assert_eq!(documented, expected, "docs/install.md, ## Permissions");
 }
