@@ -21,7 +21,7 @@ QUORATE = $(CARGO) run --quiet --locked --package quorate --bin quorate --
 ##@ The two commands
 .PHONY: demo test
 demo: prerequisites ## Show the product: a local cluster, the operator in it, what it can do
-	@$(CLUSTER) demo
+	@$(CARGO) run --quiet --locked --package quorate-harness --bin quorate-demo
 
 test: lint unit properties bench-check webhook-abuse cluster-test e2e ## All checks: format, lints, unit tests, end-to-end tests on the local cluster
 

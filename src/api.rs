@@ -1,5 +1,5 @@
-//! The Kubernetes API of the operator: kinds in all their versions, conversion, defaults, validation
-//! and the CRDs, with the types and names that every other module shares.
+//! The Kubernetes API of the operator: kinds in all their versions, conversion, defaults,
+//! validation and the CRDs, with the types and names that every other module shares.
 //!
 //! It does no I/O and uses no other module of this crate.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]

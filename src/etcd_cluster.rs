@@ -1,13 +1,16 @@
-//! The controller of EtcdCluster: bootstraps clusters, adds and removes members, replaces lost ones,
-//! rolls out changes and rolls them back, switches TLS and authentication, rotates CAs, defragments.
+//! The controller of EtcdCluster: bootstraps clusters, adds and removes members, replaces lost
+//! ones, rolls out changes and rolls them back, switches TLS and authentication, rotates CAs,
+//! defragments.
 //!
 //! ```text
-//!   controller --> reconcile --> observe --objects, probe--> state --> decide --plan--> act --> status --> report
-//!   (watches)                    (I/O)                       (pure)    (pure)          (I/O)   (pure)     (I/O)
+//!   watches --> controller --> reconcile:
+//!     observe --objects, probe--> state --> decide --plan--> act --> status --> report
+//!     (I/O)                       (pure)    (pure)          (I/O)   (pure)     (I/O)
 //! ```
 //!
-//! Cached objects may show that nothing is to be done; before any write, all objects are read from the
-//! API server and the decision is made again. `tests/convergence.rs` explores the decisions exhaustively.
+//! Cached objects may show that nothing is to be done; before any write, all objects are read from
+//! the API server and the decision is made again. `tests/convergence.rs` explores the decisions
+//! exhaustively.
 
 mod act;
 mod controller;

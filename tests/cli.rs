@@ -35,7 +35,8 @@ fn migrate_without_a_cluster_fails_and_prints_nothing() {
         assert_eq!(output.status.code(), Some(1), "{command}");
         assert!(text(&output.stdout).is_empty(), "{command}");
         assert!(
-            text(&output.stderr).starts_with("quorate: failed to find a cluster"),
+            text(&output.stderr)
+                .starts_with("quorate: failed to read a kubeconfig or a service account"),
             "{command}: {output:?}"
         );
     }

@@ -1,6 +1,6 @@
-//! The pages agree with the code: links and anchors exist, make targets exist, the reference tables of
-//! flags, metrics, reasons and Events are complete, no page denies a feature of this release, and the
-//! pages about the API have its fields, defaults and messages.
+//! The pages agree with the code: links and anchors exist, make targets exist, the reference tables
+//! of flags, metrics, reasons and Events are complete, no page denies a feature of this release,
+//! and the pages about the API have its fields, defaults and messages.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

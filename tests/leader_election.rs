@@ -140,7 +140,7 @@ fn replica_without_read_permission_does_not_report_the_api_server_as_unreachable
     let api = ApiServer::start();
     api.forbid_all();
     let replica = Running::start(api.port);
-    replica.logs("forbids reading the lease");
+    replica.logs("rejects reading the lease");
     replica.logs("\"LeaseForbidden\"");
     assert!(replica.log("cannot reach").is_empty());
     let ready = replica.get("/readyz");

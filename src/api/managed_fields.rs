@@ -148,8 +148,8 @@ fn collect<'a>(here: &'a Map<String, Value>, path: &mut Path<'a>, found: &mut Ve
 /// The value at a path, if it exists.
 pub(crate) fn value_at<'v>(value: &'v Value, path: &[&str]) -> Option<&'v Value> {
     path.iter().try_fold(value, |here, step| match location(here, step)? {
-        Location::Key(key) => here.get(key),
-        Location::Index(index) => here.get(index),
+        PathStep::Key(key) => here.get(key),
+        PathStep::Index(index) => here.get(index),
     })
 }
 
@@ -165,8 +165,8 @@ fn remove(value: &mut Value, path: &[&str], depth: usize, is_owned: &dyn Fn(&[&s
     let is_last = below == path.len();
     if !is_last {
         let next = match &location {
-            Location::Key(key) => value.get_mut(key),
-            Location::Index(index) => value.get_mut(index),
+            PathStep::Key(key) => value.get_mut(key),
+            PathStep::Index(index) => value.get_mut(index),
         };
         let Some(next) = next else { return };
         remove(next, path, below, is_owned);
@@ -176,8 +176,8 @@ fn remove(value: &mut Value, path: &[&str], depth: usize, is_owned: &dyn Fn(&[&s
         }
     }
     match (value, location) {
-        (Value::Object(object), Location::Key(key)) => drop(object.remove(&key)),
-        (Value::Array(items), Location::Index(index)) => drop(items.remove(index)),
+        (Value::Object(object), PathStep::Key(key)) => drop(object.remove(&key)),
+        (Value::Array(items), PathStep::Index(index)) => drop(items.remove(index)),
         _ => {}
     }
 }
@@ -191,29 +191,29 @@ fn is_empty(value: &Value) -> bool {
 }
 
 /// Location of one path step in a value.
-enum Location {
+enum PathStep {
     Key(String),
     Index(usize),
 }
 
-fn location(here: &Value, step: &str) -> Option<Location> {
+fn location(here: &Value, step: &str) -> Option<PathStep> {
     let (kind, value) = step.split_once(':')?;
     let item = |matches: &dyn Fn(&Value) -> bool| here.as_array()?.iter().position(matches);
     match kind {
-        "f" => here.get(value).map(|_| Location::Key(value.to_owned())),
+        "f" => here.get(value).map(|_| PathStep::Key(value.to_owned())),
         "k" => {
             let keys: Map<String, Value> = serde_json::from_str(value).ok()?;
             let has_keys =
                 |item: &Value| keys.iter().all(|(key, value)| item.get(key) == Some(value));
-            item(&has_keys).map(Location::Index)
+            item(&has_keys).map(PathStep::Index)
         }
         "v" => {
             let expected: Value = serde_json::from_str(value).ok()?;
-            item(&|item| *item == expected).map(Location::Index)
+            item(&|item| *item == expected).map(PathStep::Index)
         }
         "i" => {
             let index = value.parse().ok()?;
-            here.get(index).map(|_: &Value| Location::Index(index))
+            here.get(index).map(|_: &Value| PathStep::Index(index))
         }
         _ => None,
     }

@@ -16,7 +16,7 @@ use jiff::tz::TimeZone;
 pub use error::ScheduleError;
 pub use fields::CronField;
 
-use self::fields::Fields;
+use self::fields::CronFields;
 use crate::api::suggest;
 
 /// Names of schedules and their five fields.
@@ -44,7 +44,7 @@ const MAX_DAYS: [u16; 12] = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 #[derive(Clone, Debug)]
 pub struct Cron {
     pattern: croner::Cron,
-    fields: Fields,
+    fields: CronFields,
     zone: TimeZone,
 }
 
@@ -66,7 +66,7 @@ pub fn parse(text: &str, zone: Option<&str>) -> Result<Cron, ScheduleError> {
 }
 
 /// Splits a schedule into its five fields.
-fn fields(text: &str) -> Result<Fields, ScheduleError> {
+fn fields(text: &str) -> Result<CronFields, ScheduleError> {
     if let Some(suggestion) = suggest::replace_typographic(text) {
         return Err(ScheduleError::Typographic { suggestion });
     }
@@ -82,7 +82,9 @@ fn fields(text: &str) -> Result<Fields, ScheduleError> {
             Err(ScheduleError::TimeZoneInExpression)
         }
         [one] => Err(single_word_error(one)),
-        [minute, hour, day, month, weekday] => Ok(Fields::new([minute, hour, day, month, weekday])),
+        [minute, hour, day, month, weekday] => {
+            Ok(CronFields::new([minute, hour, day, month, weekday]))
+        }
         other => Err(ScheduleError::FieldCount(other.len())),
     }
 }

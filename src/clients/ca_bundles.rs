@@ -149,7 +149,7 @@ impl CaBundleClient {
         let call = request_text(&self.client, request);
         let operation =
             Operation { verb: "inject the CA bundle into", what: &target.describe(), timeout };
-        operation.response::<Done>(call).await.map(|Done {}| ())
+        operation.response::<Patched>(call).await.map(|Patched {}| ())
     }
 
     /// Notifications of changes to the targets.
@@ -174,7 +174,7 @@ impl CaBundleClient {
 
 /// The response to a write is the whole object, which is not needed.
 #[derive(Deserialize)]
-struct Done {}
+struct Patched {}
 
 impl Injection<'_> {
     /// The applied body. With the uid it does not create an object that was deleted; with the

@@ -180,8 +180,8 @@ impl Objects {
         };
         let request = request::<K>(&namespace).delete(&name, &params);
         let what = describe::<K>(&namespace, &name);
-        match self.write::<Done>("delete", &what, request_text(&self.client, request)).await {
-            Ok(Done {}) => Ok(()),
+        match self.write::<Deleted>("delete", &what, request_text(&self.client, request)).await {
+            Ok(Deleted {}) => Ok(()),
             Err(error) if error.class() == ErrorClass::NotFound => Ok(()),
             Err(error) => Err(error),
         }
@@ -203,7 +203,7 @@ impl Objects {
 
 /// The response to a deletion is the object or a Status; neither is needed.
 #[derive(Deserialize)]
-struct Done {}
+struct Deleted {}
 
 pub(super) fn request<K: NamespacedResource>(namespace: &str) -> Request {
     Request::new(K::url_path(&(), Some(namespace)))

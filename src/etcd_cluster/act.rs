@@ -1,7 +1,7 @@
 //! Executes a plan, and chooses nothing. Every call is made only while this replica leads.
 //!
-//! Crash safety: execution may end at any point. The next reconciliation observes again, and every task
-//! and step is safe to find half done.
+//! Crash safety: execution may end at any point. The next reconciliation observes again, and every
+//! task and step is safe to find half done.
 
 mod auth;
 mod defragment;
@@ -106,8 +106,8 @@ pub(crate) struct Executor<'a> {
 }
 
 impl Executor<'_> {
-    /// Fixes drift. One that cannot be fixed holds up no other, and no pod that must be recreated: the
-    /// first error is returned at the end.
+    /// Fixes drift. One that cannot be fixed holds up no other, and no pod that must be recreated:
+    /// the first error is returned at the end.
     pub(crate) async fn fix_drift(&self, drifts: &[Drift]) -> Result<(), ActError> {
         let mut result = Ok(());
         for drift in drifts {
@@ -155,8 +155,8 @@ impl Executor<'_> {
         }
     }
 
-    /// Executes the tasks, then the step. The first error ends the reconciliation; but a rejected pod
-    /// holds up no other action, and is reported on its own.
+    /// Executes the tasks, then the step. The first error ends the reconciliation; but a rejected
+    /// pod holds up no other action, and is reported on its own.
     pub(crate) async fn execute(&mut self, plan: &Plan) -> Result<(), ActError> {
         let Plan { tasks, step, reason: _ } = plan;
         for task in tasks {

@@ -1,5 +1,6 @@
-//! Watches EtcdClusters and the objects that belong to them, and reconciles each cluster on its own, so
-//! that a failing cluster holds up no other. It may be aborted at any time: nothing depends on its end.
+//! Watches EtcdClusters and the objects that belong to them, and reconciles each cluster on its
+//! own, so that a failing cluster holds up no other. It may be aborted at any time: nothing depends
+//! on its end.
 
 use std::fmt::Debug;
 use std::sync::Arc;

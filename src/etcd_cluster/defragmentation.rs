@@ -1,7 +1,7 @@
 //! What the status records about defragmentation, and when the next scheduled run is due.
 //!
-//! Crash safety: a member is recorded before it is defragmented, so the operator knows after a crash
-//! which member may be unavailable, and until when.
+//! Crash safety: a member is recorded before it is defragmented, so the operator knows after a
+//! crash which member may be unavailable, and until when.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::time::Duration;
@@ -96,8 +96,8 @@ impl DefragStatus {
         self.run().is_some() && self.deadline.is_some_and(|deadline| now < deadline)
     }
 
-    /// When the next scheduled run is due. A recorded time of the same schedule that has passed stays
-    /// due, so a missed run is made up for, once.
+    /// When the next scheduled run is due. A recorded time of the same schedule that has passed
+    /// stays due, so a missed run is made up for, once.
     pub(crate) fn next_run(&self, spec: Option<&Defragment>, now: Timestamp) -> Option<Timestamp> {
         let Defragment { schedule, time_zone, reclaim_above: _ } = spec?;
         let cron = schedule::parse(schedule.as_deref()?, time_zone.as_deref()).ok()?;

@@ -1,5 +1,5 @@
-//! Reads the objects of a cluster, from the stores of the watches or from the API server, and probes
-//! etcd. Stores may be stale: they can show that nothing is to be done, and nothing else.
+//! Reads the objects of a cluster, from the stores of the watches or from the API server, and
+//! probes etcd. Stores may be stale: they can show that nothing is to be done, and nothing else.
 
 pub(super) mod auth;
 pub(super) mod etcd;
@@ -151,9 +151,9 @@ pub(super) async fn probe_etcd(
     (probe, clients)
 }
 
-/// The data hash of each member while the CORRUPT alarm is active. All members hash the same revision,
-/// the last that every voter has. Hashes are comparable only with the same compacted revision; members
-/// with another one are left out.
+/// The data hash of each member while the CORRUPT alarm is active. All members hash the same
+/// revision, the last that every voter has. Hashes are comparable only with the same compacted
+/// revision; members with another one are left out.
 async fn read_data_hashes(probe: &EtcdProbe, clients: &MemberClients) -> BTreeMap<MemberName, u64> {
     let Reading::Known(quorum) = &probe.quorum else { return BTreeMap::new() };
     if !quorum.alarms.iter().any(|alarm| alarm.alarm_type == AlarmType::Corrupt.name()) {

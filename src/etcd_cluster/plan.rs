@@ -141,7 +141,7 @@ pub enum Step {
     DisarmAlarm(Alarm),
     /// Delete the pod of a member that etcd does not list any more.
     DeletePod(MemberName),
-    /// Delete the remaining objects of a member without a pod: its EtcdMember, and its volume if that
-    /// belongs to this cluster.
+    /// Delete the remaining objects of a member without a pod: its EtcdMember, and its volume if
+    /// that belongs to this cluster.
     DeleteMember(MemberName),
 }

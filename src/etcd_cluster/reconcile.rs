@@ -1,8 +1,8 @@
-//! Reconciles one cluster: observe from the cache, decide, and if anything is to be done, observe live,
-//! decide again and execute.
+//! Reconciles one cluster: observe from the cache, decide, and if anything is to be done, observe
+//! live, decide again and execute.
 //!
-//! Guarantees: no write follows from cached objects; at most one disruptive step per reconciliation;
-//! the status is reported whatever happened.
+//! Guarantees: no write follows from cached objects; at most one disruptive step per
+//! reconciliation; the status is reported whatever happened.
 
 mod certificate_scope;
 mod observation;
@@ -182,7 +182,8 @@ impl Reconciler<'_> {
         })
     }
 
-    /// Observes live, decides and executes: Secrets first, then drift and tasks, then at most one step.
+    /// Observes live, decides and executes: Secrets first, then drift and tasks, then at most one
+    /// step.
     async fn reconcile_live(&self, objects: ClusterObjects) -> Result<Action, ReconcileError> {
         let transport = self.transport(&objects);
         let certificates = self.reconcile_certificates(&objects, &transport).await?;

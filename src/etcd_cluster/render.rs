@@ -1,5 +1,5 @@
-//! Renders the objects of a cluster as they should be. Pure: the same input gives the same object, so
-//! that applying it again changes nothing.
+//! Renders the objects of a cluster as they should be. Pure: the same input gives the same object,
+//! so that applying it again changes nothing.
 //!
 //! ```text
 //!   Blueprint --+--> metadata   labels, owners, names and URLs

@@ -1,5 +1,5 @@
-//! Reports a reconciliation: status, Events, metrics and logs; then computes when the next one is due.
-//! A write that changes nothing is not made.
+//! Reports a reconciliation: status, Events, metrics and logs; then computes when the next one is
+//! due. A write that changes nothing is not made.
 
 mod status_writer;
 

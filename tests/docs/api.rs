@@ -1,5 +1,5 @@
-//! The pages about the API, compared with the API: kinds, defaults, versions, etcd releases, and the
-//! errors of the white paper's example.
+//! The pages about the API, compared with the API: kinds, defaults, versions, etcd releases, and
+//! the errors of the white paper's example.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,5 +1,5 @@
-//! What the pages state about features and webhooks, compared with `FeatureSet::CURRENT` and with the
-//! manifests.
+//! What the pages state about features and webhooks, compared with `FeatureSet::CURRENT` and with
+//! the manifests.
 
 use std::fs;
 use std::path::Path;

@@ -1,21 +1,20 @@
 //! The reference pages of flags, metrics, condition reasons and Events, compared with the code.
 //!
-//! Lists that the library exports are read from there; the others are string literals of their modules.
+//! Lists that the library exports are read from there; the others are string literals of their
+//! modules.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use quorate::etcd_cluster::plan::{Reason, Step};
+use quorate::etcd_cluster::plan::Step;
+use quorate::etcd_cluster::reason::{
+    CLUSTER_CONDITIONS, CONDITION_REASONS, MEMBER_CONDITIONS, Reason,
+};
 
 use super::tables::{code, rows_below};
 use super::{ROOT, page};
-
-/// Literals in `src/etcd_cluster/status` that are no reasons: strings of Kubernetes, a step and an
-/// operation.
-const NO_REASONS: [&str; 6] =
-    ["PodScheduled", "False", "PodInitializing", "ContainerCreating", "None", "Defragment"];
 
 type Names = BTreeSet<String>;
 
@@ -139,31 +138,10 @@ fn every_metric_is_in_the_reference() {
     assert_eq!(listed, registered, "left: docs/metrics.md, right: src/telemetry/metrics");
 }
 
-/// All reasons of a plan. The enum derives `Deserialize`, whose error lists the variants.
-fn plan_reasons() -> Names {
-    let error = serde_json::from_str::<Reason>("\"\"").unwrap_err().to_string();
-    let (_, variants) = error.split_once("expected one of").unwrap();
-    let reason = |variant: String| -> Reason { serde_json::from_value(variant.into()).unwrap() };
-    names(code(variants).into_iter().map(|variant| reason(variant).name()))
-}
-
 /// All reasons of conditions.
 fn condition_reasons() -> Names {
-    let status = [product_code("etcd_cluster/status.rs"), product_code("etcd_cluster/status")];
-    let status = status.concat();
-    let literals = literals(&status);
-    let is_reason = |name: &&str| is_camel_case(name) && !NO_REASONS.contains(name);
-    let mut all = plan_reasons();
-    all.extend(names(literals.into_iter().filter(is_reason)));
-    all.insert(quorate::api::condition::NAMESPACE_NOT_GRANTED.to_owned());
-    // The reason of these conditions is their type.
-    let types = [
-        quorate::api::condition::REACHABLE,
-        quorate::api::condition::ISOLATED,
-        quorate::api::condition::POD_REJECTED,
-    ];
-    all.extend(names(types));
-    all
+    let reasons = Reason::ALL.iter().map(|reason| reason.name());
+    names(reasons.chain(CONDITION_REASONS.iter().copied()))
 }
 
 #[test]
@@ -184,13 +162,9 @@ fn every_reason_has_an_entry_with_meaning_check_and_remedy() {
 
 #[test]
 fn every_condition_type_is_in_the_reference() {
-    let code = product_code("api/condition.rs");
-    let constants = code.lines().filter(|line| line.contains("&str = "));
-    let types = constants.filter(|line| !line.contains("NAMESPACE_NOT_GRANTED"));
-    let types = names(types.flat_map(literals));
-    assert!(types.contains("Ready"), "{types:?}");
+    let types = names(CLUSTER_CONDITIONS.iter().chain(MEMBER_CONDITIONS).copied());
     let listed = first_column(&page("conditions.md"), "## Condition types");
-    assert_eq!(listed, types, "left: docs/conditions.md, right: src/api/condition.rs");
+    assert_eq!(listed, types, "left: docs/conditions.md, right: the code");
 }
 
 #[test]
@@ -200,7 +174,7 @@ fn every_step_and_event_is_in_the_reference() {
     let steps = names(rows.iter().map(|row| code(&row[1]).remove(0)));
     assert_eq!(steps, names(Step::NAMES), "left: docs/events.md, right: Step::NAMES");
     let events = first_column(&reference, "## Steps");
-    assert_eq!(events.len(), rows.len(), "docs/events.md: two steps have the same Event");
+    assert_eq!(events, names(Step::EVENTS), "left: docs/events.md, right: Step::EVENTS");
 
     let files = ["etcd_cluster/tls/ca_set.rs", "etcd_cluster/tls/trust_state.rs"];
     let tls = files.map(product_code).concat();

@@ -41,8 +41,9 @@ impl StoredCrd {
         let raw: RawCrd = serde_json::from_value(object).ok()?;
         let RawCrd { metadata, spec, status } = raw;
         let spec_fingerprint = spec_fingerprint(&metadata);
-        let established =
-            |condition: &Condition| condition.kind == "Established" && condition.status == "True";
+        let established = |condition: &CrdCondition| {
+            condition.kind == "Established" && condition.status == "True"
+        };
         Some(Self {
             name: metadata.name,
             uid: metadata.uid,
@@ -122,13 +123,13 @@ struct Entry {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Spec {
-    versions: Vec<Version>,
+    versions: Vec<CrdVersion>,
     conversion: Option<Conversion>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Version {
+struct CrdVersion {
     name: String,
     served: bool,
     storage: bool,
@@ -144,12 +145,12 @@ struct Conversion {
 #[serde(default, rename_all = "camelCase")]
 struct Status {
     stored_versions: Vec<String>,
-    conditions: Vec<Condition>,
+    conditions: Vec<CrdCondition>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Condition {
+struct CrdCondition {
     #[serde(rename = "type")]
     kind: String,
     status: String,

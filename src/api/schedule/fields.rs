@@ -203,15 +203,15 @@ pub(super) fn time_of_day(text: &str) -> Option<String> {
 
 /// The five fields in upper case.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Fields([String; 5]);
+pub(super) struct CronFields([String; 5]);
 
-impl fmt::Display for Fields {
+impl fmt::Display for CronFields {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.join(" "))
     }
 }
 
-impl Fields {
+impl CronFields {
     pub(super) fn new(parts: [&str; 5]) -> Self {
         Self(parts.map(str::to_ascii_uppercase))
     }

@@ -22,7 +22,8 @@ impl Executor<'_> {
         .await
     }
 
-    /// Enables authentication. Before that etcd cannot check a password, so the password is set again.
+    /// Enables authentication. Before that etcd cannot check a password, so the password is set
+    /// again.
     pub(super) async fn enable_auth(&self) -> Result<(), ActError> {
         let password = self.password().await?;
         self.change(async |client| {
@@ -50,7 +51,8 @@ async fn ensure_root(client: &MemberClient, password: &Password) -> Result<(), E
     grant_root(client, ROOT).await
 }
 
-/// etcd identifies the operator by the common name of its certificate. Only root may change members.
+/// etcd identifies the operator by the common name of its certificate. Only root may change
+/// members.
 async fn ensure_operator(client: &MemberClient) -> Result<(), EtcdError> {
     client.add_user(names::OPERATOR, None).await?;
     grant_root(client, names::OPERATOR).await

@@ -1,6 +1,6 @@
-//! The steps of defragmentation: each is recorded, then done by the member itself. No reconciliation waits
-//! until a large database is defragmented: the recorded deadline says how long the member may be
-//! unavailable, and later reconciliations observe when it is back.
+//! The steps of defragmentation: each is recorded, then done by the member itself. No
+//! reconciliation waits until a large database is defragmented: the recorded deadline says how long
+//! the member may be unavailable, and later reconciliations observe when it is back.
 
 use std::time::Duration;
 
@@ -10,7 +10,8 @@ use crate::etcd_cluster::defragmentation::{DefragEvent, DefragStatusWriter};
 use crate::etcd_cluster::state::MemberName;
 use crate::etcd_cluster::state::defragmentation::Revision;
 
-/// How long a reconciliation waits for a defragmentation. Most end by then; no call outlives the lease.
+/// How long a reconciliation waits for a defragmentation. Most end by then; no call outlives the
+/// lease.
 const DEFRAG_WAIT_TIMEOUT: Duration = Duration::from_secs(6);
 
 impl Executor<'_> {

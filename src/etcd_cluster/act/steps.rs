@@ -1,5 +1,5 @@
-//! The steps: at most one in a reconciliation. Preconditions and crash safety stand at each variant of
-//! `Step`.
+//! The steps: at most one in a reconciliation. Preconditions and crash safety stand at each variant
+//! of `Step`.
 
 use std::time::Duration;
 
@@ -72,9 +72,9 @@ impl Executor<'_> {
         }
     }
 
-    /// Records the peer URL of a member, then updates the member list. A pod that is created in between
-    /// is dialed by no member at the new URL and dials the others itself; the next reconciliation
-    /// completes the change.
+    /// Records the peer URL of a member, then updates the member list. A pod that is created in
+    /// between is dialed by no member at the new URL and dials the others itself; the next
+    /// reconciliation completes the change.
     async fn update_peer_url(&self, name: &MemberName, scheme: Scheme) -> Result<(), ActError> {
         let not_found =
             || ActError::NotFound { action: "update the peer URL of", name: name.clone() };

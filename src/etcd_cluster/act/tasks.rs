@@ -110,8 +110,8 @@ impl Executor<'_> {
                 (Blueprint { spec, ..*self.blueprint }, Some(template.clone()))
             }
         };
-        // Only the first pod of a member creates its PVC. A member whose PVC is lost must not rejoin with
-        // an empty one.
+        // Only the first pod of a member creates its PVC. A member whose PVC is lost must not
+        // rejoin with an empty one.
         let creates_pvc = match start_mode {
             StartMode::Bootstrap | StartMode::Join => true,
             StartMode::Rejoin => false,
@@ -189,8 +189,8 @@ impl Executor<'_> {
         self.delete(self.observed.pod(name)).await
     }
 
-    /// Deletes the pod, the PVC and the EtcdMember of a member, in this order: a PVC without an EtcdMember
-    /// would be adopted. The Secret is deleted with the EtcdMember.
+    /// Deletes the pod, the PVC and the EtcdMember of a member, in this order: a PVC without an
+    /// EtcdMember would be adopted. The Secret is deleted with the EtcdMember.
     pub(super) async fn delete_member_objects(&self, name: &MemberName) -> Result<(), ActError> {
         self.delete(self.observed.pod(name)).await?;
         let pvc: Option<&PersistentVolumeClaim> =

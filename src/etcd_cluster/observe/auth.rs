@@ -1,6 +1,7 @@
-//! Observes authentication: whether it is enabled, which users exist, and whether the root password is
-//! that of the Secret. A cluster that is in sync is cached for a while: the Secret is not watched,
-//! because that would need permission to read all Secrets. No password is cached, logged or reported.
+//! Observes authentication: whether it is enabled, which users exist, and whether the root password
+//! is that of the Secret. A cluster that is in sync is cached for a while: the Secret is not
+//! watched, because that would need permission to read all Secrets. No password is cached, logged
+//! or reported.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

@@ -39,8 +39,8 @@ impl ClusterObjects {
         named(&self.pvcs, name)
     }
 
-    /// Removes the objects of a previous cluster with this name, except PVCs: those are distinguished
-    /// by `is_ours`.
+    /// Removes the objects of a previous cluster with this name, except PVCs, which `is_ours`
+    /// distinguishes.
     pub(crate) fn without_previous_cluster(mut self) -> Self {
         let uid = self.cluster.metadata.uid.clone();
         let mut removed = remove_others(&mut self.members, uid.as_ref());

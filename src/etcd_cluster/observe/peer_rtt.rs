@@ -1,5 +1,5 @@
-//! Observes the round-trip time between members from their own metrics. Histograms count from the start
-//! of a member, so two reads are compared: what was hours ago does not matter.
+//! Observes the round-trip time between members from their own metrics. Histograms count from the
+//! start of a member, so two reads are compared: what was hours ago does not matter.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};

@@ -1,5 +1,6 @@
 //! The names of tasks and steps, the Events of steps, and the crash points of all of them. The
-//! end-to-end tests abort the operator at each crash point of each action, so every action has a name.
+//! end-to-end tests abort the operator at each crash point of each action, so every action has a
+//! name.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use super::{Plan, Step, Task};

@@ -1,5 +1,5 @@
-//! What one reconciliation observes, what follows from it, and what is decided: the same for the cached
-//! and the live round.
+//! What one reconciliation observes, what follows from it, and what is decided: the same for the
+//! cached and the live round.
 
 use std::sync::Arc;
 
@@ -122,7 +122,8 @@ impl Reconciler<'_> {
         HeartbeatProfile::desired(objects.cluster.status.as_ref(), &objects.pods, round_trip)
     }
 
-    /// The template of members that run another one than the desired, if there are any and it is valid.
+    /// The template of members that run another one than the desired, if there are any and it is
+    /// valid.
     fn previous_spec(&self, observed: &Observed) -> Option<Arc<PreviousSpec>> {
         let Observed { objects, probe, .. } = observed;
         let blueprint = self.effective_blueprint(observed);

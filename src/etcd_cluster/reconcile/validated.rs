@@ -1,4 +1,5 @@
-//! Validates specs, and caches the results: validation is a pure function of the spec and the release.
+//! Validates specs, and caches the results: validation is a pure function of the spec and the
+//! release.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

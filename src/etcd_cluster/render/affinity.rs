@@ -1,5 +1,5 @@
-//! Renders affinity and topology spread. Both are preferences: on a cluster with one node all members
-//! must still be scheduled.
+//! Renders affinity and topology spread. Both are preferences: on a cluster with one node all
+//! members must still be scheduled.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use k8s_openapi::api::core::v1::{

@@ -19,8 +19,8 @@ impl Blueprint<'_> {
             metadata: self.metadata(self.name),
             spec: Some(PodDisruptionBudgetSpec {
                 min_available: Some(IntOrString::Int(i32::try_from(min).unwrap_or(i32::MAX))),
-                // A voter that is not ready may be evicted as long as enough others are. If they are
-                // not, the cluster waits for the one that is recovering.
+                // A voter that is not ready may be evicted as long as enough others are. If they
+                // are not, the cluster waits for the one that is recovering.
                 unhealthy_pod_eviction_policy: Some("IfHealthyBudget".to_owned()),
                 selector: Some(LabelSelector {
                     match_labels: Some(self.voter_selector()),

@@ -38,9 +38,9 @@ impl Blueprint<'_> {
         }
     }
 
-    /// The Service of one member, which gives it its host name. The name exists before the member does,
-    /// and its address stays when that of the pod changes: DNS servers cache missing names and old
-    /// addresses for half a minute.
+    /// The Service of one member, which gives it its host name. The name exists before the member
+    /// does, and its address stays when that of the pod changes: DNS servers cache missing names
+    /// and old addresses for half a minute.
     pub(crate) fn member_service(&self, member: &MemberName, member_uid: &str) -> Service {
         let selector =
             string_map(&[(names::CLUSTER_LABEL, self.name), (names::MEMBER_LABEL, &member.0)]);

@@ -1,5 +1,5 @@
-//! Renders the volumes and mounts of a member's pod. The agent's binary and its state are two volumes:
-//! etcd's container must not be able to write what it starts from.
+//! Renders the volumes and mounts of a member's pod. The agent's binary and its state are two
+//! volumes: etcd's container must not be able to write what it starts from.
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use k8s_openapi::api::core::v1::{

@@ -10,8 +10,8 @@ use crate::api::etcd_cluster::v1::status::EtcdClusterStatus;
 use crate::api::etcd_member::{EtcdMember, EtcdMemberStatus};
 use crate::clients::objects::{NamespacedResource, ObjectError, Objects};
 
-/// The apply body that records fields in the status which are never decided twice. It carries uid and
-/// resourceVersion: it changes the object that was observed, or nothing.
+/// The apply body that records fields in the status which are never decided twice. It carries uid
+/// and resourceVersion: it changes the object that was observed, or nothing.
 pub(crate) fn with_recorded_fields(cluster: &EtcdCluster, fields: &Value) -> Value {
     let mut status = json!(cluster.status.clone().unwrap_or_default());
     if let (Value::Object(status), Value::Object(fields)) = (&mut status, fields) {

@@ -216,24 +216,18 @@ struct StoredStates {
 
 #[derive(Serialize, Deserialize)]
 struct StoredState {
-    #[serde(rename = "proven")]
     confirmed: StoredBundle,
-    #[serde(rename = "told")]
     published: StoredBundle,
-    #[serde(rename = "since")]
     overlap_start: Option<(Timestamp, StoredBundle)>,
     certificate: Option<String>,
     key: Option<String>,
-    /// Missing in records of older releases.
-    #[serde(rename = "dropped", default)]
+    #[serde(default)]
     removed: String,
 }
 
 #[derive(Serialize, Deserialize)]
 struct StoredBundle {
-    #[serde(rename = "ours")]
     managed: bool,
-    #[serde(rename = "others")]
     external: String,
 }
 

@@ -16,7 +16,6 @@ const TIMES: Lifetimes = Lifetimes {
 };
 /// `Lifetimes::max_leaf_lifetime` in seconds: no leaf of a previous CA is in use for longer.
 const MAX_LEAF_LIFETIME: i64 = 300 + 900 + 60;
-
 /// Longer than every delay: each replica has observed every change.
 const PROPAGATED: u64 = 100;
 
@@ -32,10 +31,8 @@ fn instant(second: u64) -> MonotonicTime {
 fn ca(second: i64) -> CertificateAuthority {
     let der = second.to_be_bytes().to_vec();
     let (from, until) = (TIMES.not_before(at(second)), later(at(second), TIMES.ca));
-    CertificateAuthority {
-        certificate: Certificate { der, from, until },
-        key: PrivateKey::new(Vec::new()),
-    }
+    let certificate = Certificate { der, from, until };
+    CertificateAuthority { certificate, key: PrivateKey::new(Vec::new()) }
 }
 
 fn found(ca_set: &CaSet) -> SecretState {
@@ -61,16 +58,18 @@ struct Scenario {
 
 impl Scenario {
     fn new(ca_set: &CaSet, second: i64) -> Self {
-        let targets =
-            vec![with_bundle(ca_set.bundle()), with_bundle(ca_set.bundle()), TargetState::NotFound];
+        let bundle = || with_bundle(ca_set.bundle());
+        let targets = vec![bundle(), bundle(), TargetState::NotFound];
         let leader_state = LeaderState::default().observe(&found(ca_set), &targets, instant(0));
         Self { wall: at(second), secret_state: found(ca_set), targets, leader_state }
     }
 
     fn decide_at(&self, second: u64) -> Plan {
-        let leader_state =
-            self.leader_state.clone().observe(&self.secret_state, &self.targets, instant(second));
-        decide(&self.state(&leader_state, second))
+        decide(&self.state(&self.observed(second), second))
+    }
+
+    fn observed(&self, second: u64) -> LeaderState {
+        self.leader_state.clone().observe(&self.secret_state, &self.targets, instant(second))
     }
 
     fn state<'a>(&'a self, leader_state: &'a LeaderState, second: u64) -> ObservedState<'a> {
@@ -86,11 +85,7 @@ impl Scenario {
 
     /// The reason of the next step, and the CA set after it.
     fn applied(&self) -> (Reason, CaSet) {
-        let leader_state = self.leader_state.clone().observe(
-            &self.secret_state,
-            &self.targets,
-            instant(PROPAGATED),
-        );
+        let leader_state = self.observed(PROPAGATED);
         let state = self.state(&leader_state, PROPAGATED);
         let plan = decide(&state);
         let SecretState::Found { ca_set, .. } = &self.secret_state else { panic!("no CA set") };
@@ -155,9 +150,8 @@ fn bundle_is_injected_only_into_targets_that_lack_it() {
 
 #[test]
 fn missing_foreign_or_unknown_target_is_not_written() {
-    for state in
-        [TargetState::NotFound, TargetState::NotOurs, TargetState::Unknown(ReadFailure::Forbidden)]
-    {
+    let unknown = TargetState::Unknown(ReadFailure::Forbidden);
+    for state in [TargetState::NotFound, TargetState::NotOurs, unknown] {
         let mut scenario = Scenario::new(&fresh(), 10);
         scenario.targets[1] = state;
         scenario.expect(Step::Wait, Reason::UpToDate);

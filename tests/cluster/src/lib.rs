@@ -15,13 +15,12 @@
 //! | removal of what a crash can leave  | `stale_resources.rs`            |
 //! | volumes with an enforced size      | `volumes.rs`                    |
 //!
-//! Only `install` and `demo` know the product.
+//! Only `install` knows the product.
 
 pub mod binaries;
 pub mod cgroups;
 pub mod command;
 pub mod components;
-pub mod demo;
 pub mod down;
 pub mod files;
 pub mod go;

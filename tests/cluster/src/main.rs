@@ -11,7 +11,7 @@ use quorate_cluster::images::catalog;
 use quorate_cluster::paths::Paths;
 use quorate_cluster::progress::log;
 use quorate_cluster::settings::{Choice, KUBERNETES_VERSIONS, Settings};
-use quorate_cluster::{binaries, demo, down, host, install, locks, reset, s3, up, volumes};
+use quorate_cluster::{binaries, down, host, install, locks, reset, s3, up, volumes};
 
 /// A real single-node Kubernetes on this machine, for Quorate's demo and tests.
 #[derive(Parser)]
@@ -51,8 +51,6 @@ enum Command {
     /// Install the operator of this checkout into the cluster of the current kubeconfig, or the
     /// local one.
     Install,
-    /// Start the cluster, install the operator and demonstrate its features.
-    Demo,
     /// Serve the StorageClass; `up` starts this.
     #[command(hide = true)]
     Volumes,
@@ -87,8 +85,7 @@ async fn run(arguments: Arguments) -> Result<()> {
         | Command::Reset
         | Command::Images { .. }
         | Command::S3
-        | Command::Install
-        | Command::Demo) => {
+        | Command::Install) => {
             host::require_root()?;
             let _e2e = lock_out_e2e(&command, &paths)?;
             let _lock = locks::exclusive(&paths.lock(), || {
@@ -132,7 +129,6 @@ async fn change(command: Command, settings: &Settings, paths: &Paths) -> Result<
         }
         Command::S3 => print(&s3::ensure(settings, paths).await?.endpoint),
         Command::Install => install::install(settings, paths).await,
-        Command::Demo => demo::demo(settings, paths).await,
         Command::Kubeconfig | Command::Programs | Command::Versions | Command::Volumes => Ok(()),
     }
 }

@@ -3,7 +3,7 @@
 //! ```text
 //!   run("name", Isolation::Parallel, async |ctx| { ... })
 //!        |         |                        |
-//!        |         |                        +-- a namespace under `restricted`, a client, kubectl, waiting
+//!        |         |                        +-- a namespace, a client, kubectl, waiting
 //!        |         +-- may other tests run at the same time? (a shared or an exclusive lock)
 //!        +-- names the namespace, and the report of a failure
 //! ```

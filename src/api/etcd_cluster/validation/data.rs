@@ -8,12 +8,12 @@ use crate::api::storage_limits;
 use crate::api::strings::{Quota, VolumeSize};
 use crate::api::validation::Findings;
 use crate::api::validation::rules::size;
-use crate::api::validation::rules::volume::{Volume, VolumePaths, volume};
+use crate::api::validation::rules::volume::{VolumeFields, VolumePaths, volume};
 
 const VOLUME: VolumePaths =
     VolumePaths { size: "spec.storage.size", class: "spec.storage.className", kind: "EtcdCluster" };
 
-/// Volume size and class, and the immutable medium.
+/// VolumeFields size and class, and the immutable medium.
 pub(super) fn storage(old: Option<&Cluster>, new: &Cluster, findings: &mut Findings) {
     let (was, now) = (old.map(storage_of), storage_of(new));
     let before = was.as_ref().map(volume_of);
@@ -35,8 +35,8 @@ pub(super) fn storage(old: Option<&Cluster>, new: &Cluster, findings: &mut Findi
     }
 }
 
-fn volume_of(storage: &Storage) -> Volume<'_> {
-    Volume { size: &storage.size, class: &storage.class_name }
+fn volume_of(storage: &Storage) -> VolumeFields<'_> {
+    VolumeFields { size: &storage.size, class: &storage.class_name }
 }
 
 /// Settings of etcd must be consistent and fit the volume.

@@ -5,7 +5,7 @@ use super::App;
 use crate::api::example_app::v1::{Etcd, ManagedEtcd, ManagedStorage};
 use crate::api::strings::EtcdVersion;
 use crate::api::validation::rules::version::{VersionRequest, version};
-use crate::api::validation::rules::volume::{Volume, VolumePaths, volume};
+use crate::api::validation::rules::volume::{VolumeFields, VolumePaths, volume};
 use crate::api::validation::{Findings, ValidationContext};
 
 const CLUSTER_REF: &str = "spec.data.etcd.clusterRef";
@@ -47,8 +47,8 @@ pub(super) fn data(
     volume(was.as_ref().map(volume_of).as_ref(), &volume_of(&is), &VOLUME, findings);
 }
 
-fn volume_of(storage: &ManagedStorage) -> Volume<'_> {
-    Volume { size: &storage.size, class: &storage.class_name }
+fn volume_of(storage: &ManagedStorage) -> VolumeFields<'_> {
+    VolumeFields { size: &storage.size, class: &storage.class_name }
 }
 
 /// Name of the EtcdCluster that the application references.

@@ -9,7 +9,7 @@ use crate::api::strings::{ClassName, VolumeSize};
 use crate::api::validation::Findings;
 
 /// Volume fields of a spec.
-pub(crate) struct Volume<'a> {
+pub(crate) struct VolumeFields<'a> {
     pub(crate) size: &'a Field<VolumeSize>,
     pub(crate) class: &'a Field<ClassName>,
 }
@@ -23,8 +23,8 @@ pub(crate) struct VolumePaths {
 
 /// The size may only increase, and nothing else may change.
 pub(crate) fn volume(
-    was: Option<&Volume<'_>>,
-    is: &Volume<'_>,
+    was: Option<&VolumeFields<'_>>,
+    is: &VolumeFields<'_>,
     at: &VolumePaths,
     findings: &mut Findings,
 ) {

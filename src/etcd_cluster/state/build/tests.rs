@@ -1,4 +1,4 @@
-//! Tests of the observed state.
+//! The observed state, built from objects and probes.
 #![expect(clippy::needless_pass_by_value, reason = "JSON literals are passed by value")]
 
 use serde_json::{Value, json};
@@ -41,11 +41,8 @@ pub(crate) fn member(name: &str, created: &str, status: Value) -> Value {
 }
 
 pub(crate) fn pod(name: &str, container: Value) -> Value {
-    json!({
-        "metadata": {"name": name},
-        "spec": {"containers": []},
-        "status": {"containerStatuses": [container]},
-    })
+    let status = json!({"containerStatuses": [container]});
+    json!({"metadata": {"name": name}, "spec": {"containers": []}, "status": status})
 }
 
 pub(crate) fn container(state: Value, last: Value, restarts: i32) -> Value {

@@ -98,17 +98,17 @@ fn each_parse_problem_has_its_message() {
     let (external, other) = (external_ca(), external_ca());
     let valid = secret(&external);
     for key in ["tls.crt", "tls.key", "ca.crt", "client.key"] {
-        let expected = format!("{key} cannot be used: it is missing");
+        let expected = format!("{key} cannot be used: missing");
         assert_problem(&with_value(&valid, key, None), 0, &expected);
     }
     let many: String = (0..4).map(|_| external_ca().ca.certificate.pem()).collect();
-    let mismatch = "the key is not that of the certificate";
+    let mismatch = "does not match the certificate";
     for (key, value, expected) in [
-        ("tls.key", "hunter2", "tls.key cannot be used: it is not a key"),
+        ("tls.key", "hunter2", "tls.key cannot be used: not a supported private key"),
         ("tls.key", &other.key_pair.key.pem(), mismatch),
         ("client.crt", &external.key_pair.pem(), mismatch),
         ("ca.crt", &external.key_pair.pem(), "ca.crt cannot be used"),
-        ("ca.crt", &other.ca.certificate.pem(), "none of the authorities has signed it"),
+        ("ca.crt", &other.ca.certificate.pem(), "no CA of the trust bundle signed the certificate"),
         ("ca.crt", &many, "more than 3 CAs"),
     ] {
         assert_problem(&with_value(&valid, key, Some(value.as_bytes())), 0, expected);
@@ -125,11 +125,15 @@ fn each_verification_problem_has_its_message() {
     };
     let short = Validity { from: at(-60), until: at(60) };
     let expired = issue(&external.ca, &["*.space.svc"], Purpose::Both, short);
-    assert_problem(&with(&expired), 100, "it has expired");
-    assert_problem(&with(&expired), -100, "it is not valid yet");
+    assert_problem(&with(&expired), 100, "the certificate has expired");
+    assert_problem(&with(&expired), -100, "the certificate is not valid yet");
     let usages = "add the usages `server auth` and `client auth`";
     for (host, purpose, expected) in [
-        ("*.space.svc", Purpose::Server, "is not valid for a client: it lacks the usage"),
+        (
+            "*.space.svc",
+            Purpose::Server,
+            "is not valid for a client: the certificate lacks the required extended key usage",
+        ),
         ("*.space.svc", Purpose::Client, usages),
         ("main-a.space.svc", Purpose::Both, "add the SAN *.space.svc"),
     ] {

@@ -219,7 +219,7 @@ fn record_of_an_older_release_is_parsed() {
     let text: ByteString = serde_json::from_value(patch["data"]["trust-state"].clone()).unwrap();
     let mut record: serde_json::Value = serde_json::from_slice(&text.0).unwrap();
     for side in ["client", "peer"] {
-        assert!(record[side].as_object_mut().unwrap().remove("dropped").is_some());
+        assert!(record[side].as_object_mut().unwrap().remove("removed").is_some());
     }
     let older = record.to_string();
     assert_eq!(
