@@ -1,16 +1,16 @@
-# The one command surface of this project. `make` prints what there is.
+# All commands of this project. `make` lists them.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-# There is one cluster on a machine, and it is not shared.
+# There is one local cluster per machine.
 .NOTPARALLEL:
 
-# What is dear to make lives in the user's cache, so that a fresh clone does not start from zero.
+# Build results live in the user's cache, so that a fresh clone does not start from zero.
 QUORATE_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/quorate
 CARGO_TARGET_DIR ?= $(QUORATE_CACHE)/target
-# An error that is a test's own text needs no backtrace.
+# Errors of tests have their own context; backtraces only hide it.
 RUST_LIB_BACKTRACE ?= 0
 export QUORATE_CACHE CARGO_TARGET_DIR RUST_LIB_BACKTRACE
 
@@ -20,7 +20,7 @@ QUORATE = $(CARGO) run --quiet --locked --package quorate --bin quorate --
 
 ##@ The two commands
 .PHONY: demo test
-demo: prerequisites ## Show the product: a local cluster, the operator in it, what it can do
+demo: prerequisites ## Install the operator in a local cluster, then create, heal, upgrade, roll back and scale etcd
 	@$(CARGO) run --quiet --locked --package quorate-harness --bin quorate-demo
 
 test: lint unit properties bench-check webhook-abuse cluster-test e2e ## All checks: format, lints, unit tests, end-to-end tests on the local cluster
@@ -35,24 +35,24 @@ lint: prerequisites ## Check format and lints
 	@$(CARGO) fmt --all --check
 	@$(CARGO) clippy --locked --workspace --all-targets -- --deny warnings
 
-unit: prerequisites ## Tests that need no cluster (seconds)
+unit: prerequisites ## Tests that need no cluster (minutes)
 	@echo "== unit tests"
 	@$(CARGO) test --locked --workspace --lib --bins --test agent --test architecture --test cli --test convergence --test docs --test fuzz --test leader_election --test manifests --test denied --test admission_reviews --test rules --test samples
 
-# Optimised, because a property is tried on 100,000 objects for each pair of versions.
+# Optimised: 100,000 objects for each pair of versions.
 PROPERTIES = $(CARGO) test --locked --profile properties --package quorate --test admission --test conversion
-properties: prerequisites ## What conversion promises, tried on 100,000 objects for each pair of versions (minutes)
-	@echo "== properties of the conversion"
+properties: prerequisites ## Property tests of conversion and admission, 100,000 objects per pair of versions (minutes)
+	@echo "== property tests of conversion and admission"
 	@$(PROPERTIES)
 
-properties-long: prerequisites ## The same on 1,000,000 other objects (about an hour)
+properties-long: prerequisites ## The same with 1,000,000 other objects (about an hour)
 	@QUORATE_CASES=1000000 QUORATE_SEED=$${QUORATE_SEED:-$$(date +%s)} $(PROPERTIES)
 
-convergence-long: prerequisites ## The walk through every state of a cluster with three faults (minutes)
+convergence-long: prerequisites ## The model tests with three faults (minutes)
 	@$(CARGO) test --locked --profile properties --package quorate --lib storage_migration::model -- --ignored
 	@$(CARGO) test --locked --profile properties --package quorate --test convergence -- --ignored --nocapture
 
-# Optimised, like the program that people run.
+# Optimised, like the released binary.
 WEBHOOK_ABUSE = $(CARGO) test --locked --profile properties --package quorate --test webhook_abuse
 webhook-abuse: prerequisites ## Hostile clients at the webhook server, beside legitimate ones
 	@echo "== hostile clients at the webhook server"
@@ -62,16 +62,16 @@ webhook-abuse-long: prerequisites ## The same with 100,000 hostile requests (man
 	@QUORATE_ATTACKS=100000 QUORATE_SEED=$${QUORATE_SEED:-$$(date +%s)} $(WEBHOOK_ABUSE)
 
 BENCH = $(CARGO) bench --quiet --locked --profile properties --package quorate --bench reviews --
-bench: prerequisites ## What a review costs in allocations and time
+bench: prerequisites ## Allocations and time per admission and conversion review
 	@$(BENCH)
 
-bench-check: prerequisites ## Fail when a review allocates a tenth more than is recorded
+bench-check: prerequisites ## Fail if a review allocates 10% more than recorded
 	@$(BENCH) --check
 
 bench-record: prerequisites ## Record benches/reviews.md
 	@$(BENCH) --record
 
-##@ Tests on the real cluster
+##@ Tests on the local cluster
 .PHONY: e2e e2e-long record-trace bench-cluster bench-write-gap cluster-test cluster-versions
 e2e: prerequisites ## End-to-end tests on the local cluster (started if it does not run, and reset)
 	@echo "== end-to-end tests"
@@ -105,8 +105,8 @@ bench-write-gap: prerequisites ## The longest time without a write during an upg
 	@$(CLUSTER) images
 	@$(CARGO) bench --quiet --locked --profile dev --package quorate --bench write_unavailability
 
-cluster-test: prerequisites ## The local cluster's own tests: they end the one that runs, and start others
-	@echo "== the local cluster comes, goes and survives crashes"
+cluster-test: prerequisites ## Tests of the local cluster itself; they stop the running one and start others
+	@echo "== lifecycle of the local cluster"
 	@$(CARGO) test --locked --package quorate-cluster --test lifecycle -- --test-threads 1
 
 cluster-versions: prerequisites ## End-to-end tests on every Kubernetes version of the local cluster (long)
@@ -118,25 +118,25 @@ cluster-versions: prerequisites ## End-to-end tests on every Kubernetes version 
 
 ##@ The local cluster
 .PHONY: cluster-up cluster-down cluster-reset kubeconfig kubectl-path images s3
-cluster-up: prerequisites ## Start the local cluster, or mend it
+cluster-up: prerequisites ## Start the local cluster, or repair it
 	@$(CLUSTER) up
 
-cluster-down: prerequisites ## End it; nothing stays but the cache
+cluster-down: prerequisites ## Stop the local cluster and remove everything but the cache
 	@$(CLUSTER) down
 
-cluster-reset: prerequisites ## Delete what was not there when it was fresh
+cluster-reset: prerequisites ## Delete everything that was created in the local cluster
 	@$(CLUSTER) reset
 
-kubeconfig: prerequisites ## Print the path of its kubeconfig (make -s kubeconfig)
+kubeconfig: prerequisites ## Print the path of the kubeconfig (make -s kubeconfig)
 	@$(CLUSTER) kubeconfig
 
-kubectl-path: prerequisites ## Print the folder with its kubectl (make -s kubectl-path)
+kubectl-path: prerequisites ## Print the directory of kubectl (make -s kubectl-path)
 	@$(CLUSTER) programs
 
-images: prerequisites ## Build all images and import them into it
+images: prerequisites ## Build all images and import them into the local cluster
 	@$(CLUSTER) images
 
-s3: prerequisites ## Start an S3 server in it and print its endpoint
+s3: prerequisites ## Start an S3 server in the local cluster and print its endpoint
 	@$(CLUSTER) s3
 
 ##@ The product
@@ -144,10 +144,10 @@ s3: prerequisites ## Start an S3 server in it and print its endpoint
 install: prerequisites ## Install this checkout into the cluster of the current kubeconfig, else into the local one
 	@$(CLUSTER) install
 
-crds: prerequisites ## Write crds/ from the types
+crds: prerequisites ## Generate crds/ from the types
 	@$(QUORATE) crds --write crds
 
-manifests: prerequisites ## Write deploy/ from the code, but for the samples
+manifests: prerequisites ## Generate deploy/ from the code, except the samples
 	@$(QUORATE) manifests --write deploy
 
 ##@ Housekeeping
@@ -157,7 +157,7 @@ help: ## Print this help
 		/^##@/ { printf "\n%s\n", substr($$0, 5) } \
 		/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-# Cargo tells packages of a workspace apart by their path inside it. Two clones that share a target folder
-# would take each other's programs for their own, so those are dropped when another clone comes along.
+# Cargo identifies workspace packages by their path inside the workspace. Two clones that share a target
+# directory would use each other's binaries, so those are removed when another clone builds.
 prerequisites:
 	@.ci/prerequisites
