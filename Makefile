@@ -21,6 +21,7 @@ QUORATE = $(CARGO) run --quiet --locked --package quorate --bin quorate --
 ##@ The two commands
 .PHONY: demo test
 demo: prerequisites ## Install the operator in a local cluster, then create, heal, upgrade, roll back and scale etcd
+	@$(CLUSTER) up
 	@$(CARGO) run --quiet --locked --package quorate-harness --bin quorate-demo
 
 test: lint unit properties bench-check webhook-abuse cluster-test e2e ## All checks: format, lints, unit tests, end-to-end tests on the local cluster

@@ -12,7 +12,7 @@ use quorate_cluster::install::{self, NAMESPACE as OPERATOR_NAMESPACE};
 use quorate_cluster::kubectl::Kubectl;
 use quorate_cluster::paths::Paths;
 use quorate_cluster::settings::{Choice, Settings};
-use quorate_cluster::{host, kubeconfig, locks, wait};
+use quorate_cluster::{kubeconfig, locks, wait};
 use quorate_harness::etcd_cluster::{Cluster, condition, summary};
 use quorate_harness::pods;
 use quorate_harness::writer::{WriteSummary, Writer};
@@ -22,8 +22,8 @@ const CLUSTER: &str = "main";
 /// The version at the start, and the one after the upgrade.
 const VERSION: &str = "3.5.35";
 const NEXT_VERSION: &str = "3.6.16";
-/// An image that no registry has.
-const BAD_IMAGE: &str = "registry.invalid/etcd:missing";
+/// A repository that does not exist.
+const BAD_REPOSITORY: &str = "registry.invalid/etcd";
 const STEP_TIMEOUT: Duration = Duration::from_mins(5);
 
 #[tokio::main]
@@ -31,9 +31,9 @@ async fn main() -> Result<()> {
     drop(rustls::crypto::ring::default_provider().install_default());
     let paths = Paths::from_environment()?;
     let settings = Settings::read(&Choice::default(), &paths)?;
-    print("A local Kubernetes cluster with the operator in it.");
+    print("Installing the operator into the local cluster.");
     let kubectl = Kubectl::admin(&settings.kubernetes, &paths).await?;
-    install(&settings, &paths, &kubectl).await?;
+    install(&paths, &kubectl).await?;
     let client = kubeconfig::client(&paths, "admin").await?;
     let cluster = Cluster::at(&client, NAMESPACE, CLUSTER);
     let mut demo = Demo { kubectl, cluster, rows: Vec::new() };
@@ -51,10 +51,9 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-async fn install(settings: &Settings, paths: &Paths, kubectl: &Kubectl) -> Result<()> {
-    host::require_root()?;
+async fn install(paths: &Paths, kubectl: &Kubectl) -> Result<()> {
     let _lock = locks::exclusive(&paths.lock(), || print("waiting for another quorate-cluster"))?;
-    install::install_local(settings, paths, kubectl).await?;
+    install::install_operator(paths, kubectl).await?;
     for version in [VERSION, NEXT_VERSION] {
         catalog::image(&catalog::etcd_name(version), paths).await?.import(paths).await?;
     }
@@ -140,7 +139,7 @@ impl Demo {
         print("\n## 5. Ask for an image that does not exist: rolled back after the first member");
         let writer = Writer::start(&self.cluster.etcd);
         let started = Instant::now();
-        let image = json!({"spec": {"image": BAD_IMAGE}}).to_string();
+        let image = json!({"spec": {"image": {"repository": BAD_REPOSITORY}}}).to_string();
         self.kubectl(&["patch", "etcd", "main", "--type=merge", "--patch", &image]).await?;
         self.wait("the rollback", async |demo| {
             let object = demo.cluster.get().await.map_err(|error| error.to_string())?;
@@ -262,8 +261,7 @@ impl Demo {
     }
 }
 
-const EVENT_COLUMNS: &str =
-    "--output=custom-columns=TYPE:.type,REASON:.reason,OBJECT:.regarding.kind,NOTE:.note";
+const EVENT_COLUMNS: &str = "--output=custom-columns=TYPE:.type,REASON:.reason,KIND:.involvedObject.kind,NAME:.involvedObject.name,MESSAGE:.message";
 
 fn namespace() -> Value {
     json!({
