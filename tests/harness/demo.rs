@@ -84,7 +84,7 @@ impl Demo {
         self.roll_back().await?;
         self.scale().await?;
         self.kubectl(&["get", "etcd,etcdmembers"]).await?;
-        self.kubectl(&["get", "events", "--sort-by=.lastTimestamp", EVENT_COLUMNS]).await
+        self.kubectl(&["get", "events", EVENTS_OF_THE_CLUSTER, EVENT_COLUMNS]).await
     }
 
     async fn create(&mut self) -> Result<()> {
@@ -261,6 +261,7 @@ impl Demo {
     }
 }
 
+const EVENTS_OF_THE_CLUSTER: &str = "--field-selector=involvedObject.kind=EtcdCluster";
 const EVENT_COLUMNS: &str = "--output=custom-columns=TYPE:.type,REASON:.reason,KIND:.involvedObject.kind,NAME:.involvedObject.name,MESSAGE:.message";
 
 fn namespace() -> Value {
