@@ -129,7 +129,7 @@ fn retired_words_are_not_used() {
     for (path, text) in checked.filter(|(path, _)| !EXEMPT.contains(&path.as_str())) {
         let mut found = retired(&text);
         found.extend(retired(&path).into_iter().map(|(_, word)| (0, word)));
-        if path.ends_with(".rs") {
+        if Path::new(&path).extension().is_some_and(|extension| extension == "rs") {
             let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
             let lines = text.lines().zip(1..).filter(|(line, _)| {
                 line.split(|letter| !is_word(letter)).any(|word| word == RETIRED_TYPE)

@@ -13,7 +13,7 @@ use crate::api::validation::rules::volume::{VolumeFields, VolumePaths, volume};
 const VOLUME: VolumePaths =
     VolumePaths { size: "spec.storage.size", class: "spec.storage.className", kind: "EtcdCluster" };
 
-/// VolumeFields size and class, and the immutable medium.
+/// Volume fields size and class, and the immutable medium.
 pub(super) fn storage(old: Option<&Cluster>, new: &Cluster, findings: &mut Findings) {
     let (was, now) = (old.map(storage_of), storage_of(new));
     let before = was.as_ref().map(volume_of);

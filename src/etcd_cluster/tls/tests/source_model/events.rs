@@ -1,6 +1,5 @@
 //! The events of the source model: restarts, rolling updates, source changes and time.
 
-use super::super::*;
 use super::*;
 
 impl Model {
